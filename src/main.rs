@@ -1,0 +1,2 @@
+//! Greylag.
+fn main() {}
