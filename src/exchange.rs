@@ -1,0 +1,173 @@
+//! One exchange: its clock, its id, its pinned snapshot and the record that comes of it.
+//!
+//! Only this file reads the clock and draws an id. A record is made exactly once, however the exchange ends: dropping
+//! the value makes it, so that a panic or an aborted task leaves one too.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use greylag_filters::draw::Draw;
+use greylag_filters::meter::Offset;
+use greylag_filters::outcome::{self, End};
+use greylag_filters::route::Route;
+use pingora_http::RequestHeader;
+
+use crate::record::{MAX_TEXT, Record, bounded};
+use crate::reply::Reason;
+use crate::snapshot::Snapshot;
+use crate::telemetry::Telemetry;
+
+/// What makes this process's ids and draws: a random number drawn at its start, and a counter.
+#[derive(Debug)]
+pub struct Origin {
+    boot: u64,
+    count: AtomicU64,
+}
+
+impl Origin {
+    /// An origin that no other process shares, as far as chance can tell.
+    pub fn fresh() -> Self {
+        Origin::seeded(rand::random())
+    }
+
+    /// An origin whose ids and draws repeat, for tests.
+    pub fn seeded(boot: u64) -> Self {
+        Origin {
+            boot,
+            count: AtomicU64::new(0),
+        }
+    }
+
+    /// The number that tells this process from others, and the seed of its draws.
+    pub fn boot(&self) -> u64 {
+        self.boot
+    }
+
+    fn next_id(&self) -> Box<str> {
+        let count = self.count.fetch_add(1, Ordering::Relaxed);
+        format!("{:016x}-{count:x}", self.boot).into()
+    }
+}
+
+/// An exchange under way.
+#[derive(Debug)]
+pub struct Exchange {
+    /// The rules that hold to its end.
+    pub snapshot: Arc<Snapshot>,
+    /// What is known so far.
+    pub record: Record,
+    /// How much of the time before `written` went into connecting.
+    pub connecting: Duration,
+    /// Whether the answer is a stream of server-sent events.
+    pub sse: bool,
+    seed: u64,
+    start: Instant,
+    telemetry: Arc<Telemetry>,
+}
+
+impl Exchange {
+    /// Begins an exchange whose head has just been read.
+    pub fn begin(
+        head: &RequestHeader,
+        client: Option<std::net::IpAddr>,
+        snapshot: Arc<Snapshot>,
+        origin: &Origin,
+        telemetry: &Arc<Telemetry>,
+    ) -> Self {
+        let path = head.uri.path();
+        let id = caller_id(head).unwrap_or_else(|| origin.next_id());
+        telemetry.began();
+        let record = Record {
+            id,
+            started: wall_clock(),
+            rules_version: snapshot.version,
+            rules_hash: snapshot.rules.hash(),
+            method: head.method.clone(),
+            path: bounded(path),
+            route: Route::of(path),
+            client,
+            ..Record::default()
+        };
+        Exchange {
+            snapshot,
+            record,
+            connecting: Duration::ZERO,
+            sse: false,
+            seed: origin.boot(),
+            start: instant(),
+            telemetry: telemetry.clone(),
+        }
+    }
+
+    /// The time since the request's head was read.
+    pub fn now(&self) -> Offset {
+        instant().duration_since(self.start)
+    }
+
+    /// The moment at which `now()` will be `offset`, for a timer.
+    pub fn at(&self, offset: Offset) -> tokio::time::Instant {
+        (self.start + offset).into()
+    }
+
+    /// The draw of a rule for this exchange.
+    pub fn draw(&self, rule: &str) -> Draw {
+        Draw::new(self.seed, rule, self.record.id.as_bytes())
+    }
+
+    /// The seed of the draws.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// Where the exchange's figures go.
+    pub fn telemetry(&self) -> &Arc<Telemetry> {
+        &self.telemetry
+    }
+
+    /// Notes how the exchange ended, and why if Greylag had a hand in it. The last word counts.
+    pub fn ended(&mut self, end: End, reason: Option<Reason>) {
+        self.record.end = end;
+        self.record.reason = reason;
+        self.record.times.ended = Some(self.now());
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        if self.record.times.ended.is_none() {
+            self.record.times.ended = Some(self.now());
+        }
+        self.record.outcome = outcome::classify(
+            self.record.end,
+            self.record.engine_status,
+            self.sse,
+            self.record.figures.as_ref(),
+        );
+        self.record.timeline.settle();
+        self.telemetry
+            .ended(std::mem::take(&mut self.record), self.connecting);
+    }
+}
+
+// The caller's id is passed on and kept when it is one that a log can hold.
+fn caller_id(head: &RequestHeader) -> Option<Box<str>> {
+    let id = head.headers.get("x-request-id")?.to_str().ok()?;
+    (1..=MAX_TEXT).contains(&id.len()).then(|| id.into())
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place that reads the clock"
+)]
+fn instant() -> Instant {
+    Instant::now()
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place that reads the wall clock"
+)]
+fn wall_clock() -> SystemTime {
+    SystemTime::now()
+}

@@ -1,0 +1,231 @@
+//! All that is known of one exchange when it ends.
+//!
+//! In: what the relay learnt on the way. Out: one value, from which the metrics, the log line and the ring's entry are
+//! made. It holds no prompt and no answer text, and every string in it is bounded.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use greylag_filters::meter::{Figures, Offset};
+use greylag_filters::outcome::{End, Outcome};
+use greylag_filters::route::Route;
+use greylag_filters::rules::How;
+use greylag_filters::trace::Trace;
+use greylag_filters::traffic::Class;
+
+use crate::reply::Reason;
+
+/// One exchange: a request and its answer.
+#[derive(Debug)]
+pub struct Record {
+    /// The caller's `x-request-id`, else one of ours; at most [`MAX_TEXT`] bytes.
+    pub id: Box<str>,
+    /// When the request's head was read.
+    pub started: SystemTime,
+    /// The version of the rules that held for the whole exchange.
+    pub rules_version: u64,
+    /// The hash of those rules.
+    pub rules_hash: u64,
+
+    /// The request's method.
+    pub method: http::Method,
+    /// The request's path without its query; at most [`MAX_TEXT`] bytes.
+    pub path: Box<str>,
+    /// The route that the path is.
+    pub route: Route,
+    /// The client's address, as the socket has it.
+    pub client: Option<IpAddr>,
+    /// The model that the request names; at most [`MAX_TEXT`] bytes.
+    pub model: Option<Box<str>>,
+    /// Whether the request asks for a stream.
+    pub stream: bool,
+    /// Real or test traffic.
+    pub traffic: Class,
+
+    /// The engine that was chosen.
+    pub engine: Option<Arc<str>>,
+    /// The engine's tag, the label `gray_tag`.
+    pub tag: Option<Arc<str>>,
+    /// The split that chose it.
+    pub split: Option<Arc<str>>,
+    /// How it was chosen.
+    pub how: Option<How>,
+    /// How often the request was sent to an engine.
+    pub attempts: u8,
+    /// Whether the last attempt went over a pooled connection.
+    pub reused: bool,
+
+    /// The status that the client was sent.
+    pub status: Option<u16>,
+    /// The status that the engine sent.
+    pub engine_status: Option<u16>,
+    /// How the exchange ended on the wire.
+    pub end: End,
+    /// What became of it.
+    pub outcome: Outcome,
+    /// Why Greylag answered itself, or cut the answer.
+    pub reason: Option<Reason>,
+
+    /// Bytes of the request's body as the client sent it.
+    pub request_bytes: u64,
+    /// Bytes of the answer's body as the client was sent it.
+    pub answer_bytes: u64,
+    /// When what happened, since `started`.
+    pub times: Times,
+    /// What the meter made of the answer.
+    pub figures: Option<Figures>,
+    /// When the token events came.
+    pub timeline: Timeline,
+    /// The trace that the exchange is part of.
+    pub trace: Option<Trace>,
+}
+
+impl Default for Record {
+    /// A record of nothing: refused, for a reason of our own, until the relay knows better.
+    fn default() -> Self {
+        Record {
+            id: Box::default(),
+            started: SystemTime::UNIX_EPOCH,
+            rules_version: 0,
+            rules_hash: 0,
+            method: http::Method::GET,
+            path: Box::default(),
+            route: Route::Other,
+            client: None,
+            model: None,
+            stream: false,
+            traffic: Class::Real,
+            engine: None,
+            tag: None,
+            split: None,
+            how: None,
+            attempts: 0,
+            reused: false,
+            status: None,
+            engine_status: None,
+            end: End::Refused,
+            outcome: Outcome::Refused,
+            reason: Some(Reason::Internal),
+            request_bytes: 0,
+            answer_bytes: 0,
+            times: Times::default(),
+            figures: None,
+            timeline: Timeline::default(),
+            trace: None,
+        }
+    }
+}
+
+/// The longest text that is kept of what a caller sent, in bytes.
+pub const MAX_TEXT: usize = 256;
+
+/// The beginning of `text`, at most [`MAX_TEXT`] bytes, cut between characters.
+pub fn bounded(text: &str) -> Box<str> {
+    let mut end = text.len().min(MAX_TEXT);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].into()
+}
+
+/// When what happened, since the request's head was read. Absent: it did not happen.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Times {
+    /// The request's body was whole.
+    pub request: Option<Offset>,
+    /// The connection to the engine was there.
+    pub connected: Option<Offset>,
+    /// The request's last byte was written to the engine.
+    pub written: Option<Offset>,
+    /// The answer's head was read.
+    pub head: Option<Offset>,
+    /// The answer's last byte was read, or the exchange ended otherwise.
+    pub ended: Option<Offset>,
+}
+
+impl Times {
+    /// What Greylag itself took before the engine had the request: from the request whole to the request written,
+    /// without the connect.
+    pub fn overhead(&self, connecting: Duration) -> Option<Duration> {
+        let held = self.written?.checked_sub(self.request?)?;
+        Some(held.saturating_sub(connecting))
+    }
+}
+
+/// The offsets of the first token events, in microseconds since `started`, and how many of them one read brought.
+#[derive(Debug, Default)]
+pub struct Timeline {
+    events: Vec<(u32, u32)>,
+    /// Reads that are not in the list, since it is full.
+    pub left_out: u64,
+}
+
+impl Timeline {
+    /// How many reads are kept.
+    pub const KEPT: usize = 512;
+
+    /// A timeline with room for all that it may hold, so that noting never allocates.
+    pub fn with_room() -> Self {
+        Timeline {
+            events: Vec::with_capacity(Self::KEPT),
+            left_out: 0,
+        }
+    }
+
+    /// Notes that `token_events` came at `at`.
+    pub fn note(&mut self, at: Offset, token_events: u32) {
+        if self.events.len() < Self::KEPT {
+            let micros = u32::try_from(at.as_micros()).unwrap_or(u32::MAX);
+            self.events.push((micros, token_events));
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    /// What was noted: (microseconds, token events), in order.
+    pub fn events(&self) -> &[(u32, u32)] {
+        &self.events
+    }
+
+    /// Gives back the room that was not needed, since the record will be kept for a while.
+    pub fn settle(&mut self) {
+        self.events.shrink_to_fit();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_cut_between_characters() {
+        assert_eq!(&*bounded("short"), "short");
+        let long = "é".repeat(MAX_TEXT);
+        assert_eq!(bounded(&long).len(), MAX_TEXT);
+        assert_eq!(bounded(&format!("x{long}")).len(), MAX_TEXT - 1);
+    }
+
+    #[test]
+    fn a_full_timeline_counts_what_it_leaves_out() {
+        let mut timeline = Timeline::with_room();
+        for i in 0..Timeline::KEPT as u64 + 3 {
+            timeline.note(Duration::from_millis(i), 1);
+        }
+        assert_eq!(timeline.events().len(), Timeline::KEPT);
+        assert_eq!(timeline.events()[1], (1000, 1));
+        assert_eq!(timeline.left_out, 3);
+    }
+
+    #[test]
+    fn overhead_leaves_the_connect_out() {
+        let ms = Duration::from_millis;
+        let times = Times {
+            request: Some(ms(2)),
+            written: Some(ms(9)),
+            ..Times::default()
+        };
+        assert_eq!(times.overhead(ms(6)), Some(ms(1)));
+        assert_eq!(Times::default().overhead(ms(6)), None);
+    }
+}

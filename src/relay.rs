@@ -1,0 +1,106 @@
+//! The story of an exchange, top to bottom.
+//!
+//! In: a client whose request's head has been read. Out: an answer, and one record. Each step is a noun of its own; this
+//! file says in which order they come. While it waits, for whatever it waits, it also watches the client, the exchange's
+//! patience and the drain's end, so that none of them is ever noticed late.
+
+pub mod answer;
+pub mod body;
+pub mod client;
+pub mod cut;
+pub mod head;
+pub mod patience;
+pub mod request;
+pub mod send;
+pub mod stop;
+pub mod stream;
+pub mod whole;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use greylag_filters::outcome::End;
+use ipnet::IpNet;
+use pingora_core::connectors::TransportConnector;
+
+use crate::budget::Budget;
+use crate::config::Limits;
+use crate::exchange::{Exchange, Origin};
+use crate::snapshot::Store;
+use crate::telemetry::Telemetry;
+use client::Client;
+use cut::Cut;
+use stop::Stop;
+
+/// What all exchanges of a process share.
+#[derive(Debug)]
+pub struct Shared {
+    /// The rules in force.
+    pub store: Arc<Store>,
+    /// Where ids and draws come from.
+    pub origin: Origin,
+    /// Where records go.
+    pub telemetry: Arc<Telemetry>,
+    /// The bounds of what is held and waited for.
+    pub limits: Limits,
+    /// The memory for bodies.
+    pub budget: Arc<Budget>,
+    /// Whose word on force and traffic class is taken.
+    pub trusted: Vec<IpNet>,
+    /// Whether answers close their connection, since the process is about to end.
+    pub draining: AtomicBool,
+}
+
+impl Shared {
+    /// Whether what this client says of itself is believed. A unix socket's client is on this machine.
+    pub fn trusts(&self, client: Option<std::net::IpAddr>) -> bool {
+        client.is_none_or(|client| self.trusted.iter().any(|range| range.contains(&client)))
+    }
+}
+
+/// A worker thread's own: a pool of connections to engines, shared with no other thread.
+pub struct Worker {
+    /// What it shares with the others.
+    pub shared: Arc<Shared>,
+    /// Its idle connections.
+    pub pool: TransportConnector,
+}
+
+/// Carries one exchange from its head to its record. True: the connection may carry another.
+pub async fn carry(worker: &Worker, client: &mut Client, cut: &mut Cut) -> bool {
+    let shared = &worker.shared;
+    let mut exchange = Exchange::begin(
+        client.head(),
+        client.address(),
+        shared.store.current(),
+        &shared.origin,
+        &shared.telemetry,
+    );
+    if shared.draining.load(Ordering::Relaxed) {
+        client.close_after();
+    }
+    let carried = steps(worker, &mut exchange, client, cut).await;
+    exchange.record.request_bytes = client.request_bytes();
+    let may_go_on = match carried {
+        Ok(()) => {
+            exchange.ended(End::Complete, None);
+            true
+        }
+        Err(stop) => stop.settle(&mut exchange, client).await,
+    };
+    exchange.record.answer_bytes = client.answer_bytes();
+    may_go_on
+}
+
+async fn steps(
+    worker: &Worker,
+    exchange: &mut Exchange,
+    client: &mut Client,
+    cut: &mut Cut,
+) -> Result<(), Stop> {
+    head::admit(client.head())?;
+    let body = body::take(worker, exchange, client, cut).await?;
+    let request = request::plan(worker, exchange, client.head(), body)?;
+    let sent = send::send(worker, exchange, client, cut, request).await?;
+    answer::give(worker, exchange, client, cut, sent).await
+}

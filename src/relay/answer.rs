@@ -1,0 +1,189 @@
+//! The answer's way to the client.
+//!
+//! In: an engine that has begun to answer. Out: the head, then the body by the pump that fits it, then the connection
+//! back to the pool. The meter only looks on: what it makes of the bytes never changes them.
+
+use greylag_filters::meter::Meter;
+use http::{StatusCode, header};
+use pingora_http::ResponseHeader;
+
+use super::client::Client;
+use super::cut::Cut;
+use super::send::Sent;
+use super::stop::Stop;
+use super::{Worker, head, stream, whole};
+use crate::exchange::Exchange;
+use crate::reply::Reason;
+
+/// Gives the answer to the client, to its end.
+pub async fn give(
+    worker: &Worker,
+    exchange: &mut Exchange,
+    client: &mut Client,
+    cut: &mut Cut,
+    mut sent: Sent,
+) -> Result<(), Stop> {
+    let now = exchange.now();
+    exchange.record.times.head = Some(now);
+    exchange.record.engine_status = Some(sent.head.status.as_u16());
+    let idle = now + sent.request.engine.timeouts.idle;
+    sent.patience.until(exchange.at(idle), Reason::IdleTimeout);
+
+    let eye = Eye::for_answer(worker, exchange, &sent);
+    exchange.sse = is_sse(&sent.head);
+    let strips = sent.request.strips_usage && exchange.sse;
+    let out = head::to_client(&sent.head, client.head(), &sent.request.engine.tag, !strips);
+    exchange.record.status = Some(out.status.as_u16());
+    client.write_head(out).await?;
+
+    let mut flow = Flow {
+        worker,
+        exchange,
+        client,
+        cut,
+        sent: &mut sent,
+    };
+    match eye {
+        Eye::Stream(meter) => stream::pump(&mut flow, meter, strips).await?,
+        Eye::Whole(meter) => whole::pump(&mut flow, Some(meter)).await?,
+        Eye::Blind => whole::pump(&mut flow, None).await?,
+    }
+    client.finish().await?;
+    if sent.is_complete {
+        sent.call.release(&worker.pool).await;
+    }
+    Ok(())
+}
+
+/// All that a pump moves between.
+pub struct Flow<'a> {
+    /// The worker.
+    pub worker: &'a Worker,
+    /// The exchange.
+    pub exchange: &'a mut Exchange,
+    /// Where the bytes go.
+    pub client: &'a mut Client,
+    /// The drain's end.
+    pub cut: &'a mut Cut,
+    /// Where they come from.
+    pub sent: &'a mut Sent,
+}
+
+impl Flow<'_> {
+    /// Waits for the next piece of the answer and adds to `out` all that has come by then, up to `MOST`. False: the
+    /// answer is whole, and `out` has its end.
+    pub async fn next(&mut self, out: &mut Vec<u8>) -> Result<bool, Stop> {
+        const MOST: usize = 64 << 10;
+        let watch_client = self.client.is_body_read();
+        let piece = tokio::select! {
+            biased;
+            piece = self.sent.call.read() => piece?,
+            gone = self.client.gone(), if watch_client => return Err(gone.into()),
+            reason = self.sent.patience.spent() => return Err(Stop::Spent(reason)),
+            () = self.cut.come() => return Err(Stop::Cut),
+        };
+        let Some(piece) = piece else { return Ok(false) };
+        out.extend_from_slice(piece);
+        // What has come in the meantime goes out in the same write; nothing is waited for.
+        while out.len() < MOST {
+            match self.sent.call.read_ready() {
+                Some(Ok(Some(piece))) => out.extend_from_slice(piece),
+                Some(Ok(None)) => return Ok(false),
+                // What came before the break is passed on first; the next call meets it again.
+                Some(Err(_)) | None => break,
+            }
+        }
+        let now = self.exchange.now();
+        let idle = now + self.sent.request.engine.timeouts.idle;
+        self.sent.patience.until(self.exchange.at(idle), Reason::IdleTimeout);
+        Ok(true)
+    }
+
+    /// Writes to the client, unless the drain ends first.
+    pub async fn write(&mut self, bytes: &[u8]) -> Result<(), Stop> {
+        tokio::select! {
+            biased;
+            written = self.client.write(bytes) => Ok(written?),
+            () = self.cut.come() => Err(Stop::Cut),
+        }
+    }
+}
+
+// What looks on while the answer passes.
+enum Eye {
+    Stream(Meter),
+    Whole(Meter),
+    Blind,
+}
+
+impl Eye {
+    fn for_answer(worker: &Worker, exchange: &Exchange, sent: &Sent) -> Eye {
+        if !exchange.record.route.is_inference() {
+            return Eye::Blind;
+        }
+        let unmetered = |reason| {
+            exchange.telemetry().unmetered(reason);
+            Eye::Blind
+        };
+        let Some(dialect) = exchange.record.route.dialect() else {
+            return unmetered("no_dialect");
+        };
+        if sent.head.status != StatusCode::OK {
+            return Eye::Blind;
+        }
+        if is_encoded(&sent.head) {
+            return unmetered("compressed");
+        }
+        let limit = usize::try_from(worker.shared.limits.event.bytes()).unwrap_or(usize::MAX);
+        let one_choice = sent.request.one_choice;
+        if is_sse(&sent.head) {
+            Eye::Stream(Meter::stream(dialect, one_choice, limit))
+        } else if exchange.record.stream && !is_json(&sent.head) {
+            unmetered("not_sse")
+        } else {
+            Eye::Whole(Meter::whole(dialect, one_choice, limit))
+        }
+    }
+}
+
+fn is_encoded(head: &ResponseHeader) -> bool {
+    head.headers
+        .get(header::CONTENT_ENCODING)
+        .is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
+}
+
+fn is_sse(head: &ResponseHeader) -> bool {
+    is_type(head, "text/event-stream")
+}
+
+fn is_json(head: &ResponseHeader) -> bool {
+    is_type(head, "application/json")
+}
+
+// Media types are compared without their parameters and in any case (RFC 9110 §8.3.1).
+fn is_type(head: &ResponseHeader, media_type: &str) -> bool {
+    let value = head.headers.get(header::CONTENT_TYPE);
+    value
+        .and_then(|value| value.to_str().ok())
+        .and_then(|value| value.split(';').next())
+        .is_some_and(|found| found.trim().eq_ignore_ascii_case(media_type))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_media_type_is_known_in_any_spelling() {
+        let check = |value: &str, sse: bool| {
+            let mut head = ResponseHeader::build(200, None).unwrap();
+            head.insert_header("content-type", value.to_owned()).unwrap();
+            assert_eq!(is_sse(&head), sse, "{value}");
+        };
+        check("text/event-stream", true);
+        check("Text/Event-Stream; charset=utf-8", true);
+        check("text/event-stream-x", false);
+        check("application/json", false);
+        check("", false);
+    }
+}

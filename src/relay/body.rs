@@ -1,0 +1,105 @@
+//! The request's body: gathered before an engine is chosen, or passed on as it comes.
+//!
+//! In: a client whose head is read. Out: the whole body, within `limits.body` and the memory that is left, or its
+//! beginning. Only bodies of inference routes are gathered: an engine needs those whole anyway, and what they say
+//! decides where they go.
+
+use bytes::{Bytes, BytesMut};
+use http::{Version, header};
+
+use super::client::Client;
+use super::cut::Cut;
+use super::stop::Stop;
+use super::Worker;
+use crate::budget::BudgetShare;
+use crate::exchange::Exchange;
+use crate::reply::Reason;
+
+/// A request's body.
+pub enum Body {
+    /// All of it; empty if there is none.
+    Whole(Bytes, BudgetShare),
+    /// Its beginning; the client still has the rest.
+    Streamed(Bytes, BudgetShare),
+}
+
+/// Gathers the body if it is to be gathered and fits.
+pub async fn take(
+    worker: &Worker,
+    exchange: &mut Exchange,
+    client: &mut Client,
+    cut: &mut Cut,
+) -> Result<Body, Stop> {
+    let share = worker.shared.budget.share();
+    if client.is_body_read() {
+        exchange.record.times.request = Some(exchange.now());
+        return Ok(Body::Whole(Bytes::new(), share));
+    }
+    invite(client).await?;
+    let length = content_length(client);
+    let limit = worker.shared.limits.body.bytes();
+    if !exchange.record.route.is_inference() || length.is_some_and(|length| length > limit) {
+        return Ok(Body::Streamed(Bytes::new(), share));
+    }
+    gather(worker, exchange, client, cut, share).await
+}
+
+async fn gather(
+    worker: &Worker,
+    exchange: &mut Exchange,
+    client: &mut Client,
+    cut: &mut Cut,
+    mut share: BudgetShare,
+) -> Result<Body, Stop> {
+    let limits = &worker.shared.limits;
+    let mut first = Bytes::new();
+    let mut rest = BytesMut::new();
+    loop {
+        let piece = tokio::select! {
+            piece = client.read_body() => piece?,
+            () = cut.come() => return Err(Stop::Cut),
+        };
+        let Some(piece) = piece else { break };
+        if !share.grow(piece.len() as u64) {
+            let message = format!("all of limits.memory ({}) is in use", limits.memory);
+            return Err(Stop::refuse(Reason::MemorySpent, message));
+        }
+        if first.is_empty() && rest.is_empty() {
+            first = piece;
+        } else {
+            // A second piece: from here on all of it is in `rest`.
+            if rest.is_empty() {
+                let room = content_length(client).unwrap_or(0).min(limits.body.bytes());
+                rest.reserve(usize::try_from(room).unwrap_or(0).max(2 * first.len()));
+                rest.extend_from_slice(&std::mem::take(&mut first));
+            }
+            rest.extend_from_slice(&piece);
+        }
+        let held = first.len().max(rest.len()) as u64;
+        if held > limits.body.bytes() {
+            let held = if rest.is_empty() { first } else { rest.freeze() };
+            return Ok(Body::Streamed(held, share));
+        }
+        if client.is_body_read() {
+            break;
+        }
+    }
+    exchange.record.times.request = Some(exchange.now());
+    let whole = if rest.is_empty() { first } else { rest.freeze() };
+    Ok(Body::Whole(whole, share))
+}
+
+// A client that asks before it sends its body is answered by us: the body is read before an engine is known.
+async fn invite(client: &mut Client) -> Result<(), Stop> {
+    let head = client.head();
+    if head.version == Version::HTTP_11 && head.headers.contains_key(header::EXPECT) {
+        client.invite_body().await?;
+    }
+    Ok(())
+}
+
+/// The length that the request's head gives its body. Pingora has refused heads in which it is ambiguous.
+pub fn content_length(client: &Client) -> Option<u64> {
+    let value = client.head().headers.get(header::CONTENT_LENGTH)?;
+    value.to_str().ok()?.split(',').next()?.trim().parse().ok()
+}

@@ -1,0 +1,282 @@
+//! The client's side of an exchange.
+//!
+//! In: Pingora's HTTP/1 session over a [`Wire`]. Out: the request's head and body, and the news that the client has
+//! left or takes nothing. Every write has a deadline, and a client is never waited for without one.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use pingora_core::protocols::Stream;
+use pingora_core::protocols::http::v1::server::HttpSession;
+use pingora_core::{Error, ErrorType};
+use pingora_http::{RequestHeader, ResponseHeader};
+use tokio::time::timeout;
+
+use crate::reply::{Reason, Refusal};
+use crate::wire::{Flush, Wire};
+
+/// How long a client may take to send a request's head, and how long a connection may be idle between two requests.
+const HEAD: Duration = Duration::from_secs(60);
+/// The longest pause within a request's body.
+const BODY_PAUSE: Duration = Duration::from_secs(60);
+/// How long, and how many bytes of it, an unread body is drained after an early answer, so that the client can read
+/// the answer before the connection's reset reaches it (RFC 9112 §9.6).
+const LINGER: (Duration, usize) = (Duration::from_secs(2), 16 << 20);
+
+/// A client's connection, with the request on it.
+pub struct Client {
+    session: HttpSession,
+    write_limit: Duration,
+    closing: bool,
+}
+
+/// How a client was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gone {
+    /// It closed or reset its connection.
+    Left,
+    /// It took nothing for `limits.write`.
+    Stalled,
+}
+
+/// What came instead of a request's head.
+#[derive(Debug)]
+pub enum NoHead {
+    /// The connection ended, or nothing came in time: there is nobody to answer.
+    Silence,
+    /// Something came that is no request.
+    Refused(Refusal),
+}
+
+impl Client {
+    /// A client on a fresh connection.
+    pub fn new(stream: Stream, write_limit: Duration) -> Self {
+        Client::on(Box::new(Wire::new(stream, Flush::AtOnce)), write_limit)
+    }
+
+    fn on(stream: Stream, write_limit: Duration) -> Self {
+        let mut session = HttpSession::new(stream);
+        // Bytes that follow a request are the next one, not the end of this one.
+        session.set_pipelining_enabled(true);
+        // Waits are bounded here, by tokio's timers.
+        session.set_read_timeout(None);
+        session.set_server_keepalive(Some(0));
+        Client {
+            session,
+            write_limit,
+            closing: false,
+        }
+    }
+
+    /// The client's address, unless it came by a unix socket.
+    pub fn address(&self) -> Option<IpAddr> {
+        let address = self.session.client_addr()?.as_inet()?.ip();
+        Some(address.to_canonical())
+    }
+
+    /// Reads the next request's head. Cancel-safe as long as the client is then dropped.
+    ///
+    /// # Errors
+    /// [`NoHead`], after which the connection is of no further use.
+    pub async fn read_head(&mut self) -> Result<(), NoHead> {
+        match timeout(HEAD, self.session.read_request()).await {
+            Ok(Ok(Some(_))) => Ok(()),
+            Ok(Ok(None)) | Err(_) => Err(NoHead::Silence),
+            Ok(Err(error)) => Err(no_head(&error)),
+        }
+    }
+
+    /// The request's head.
+    pub fn head(&self) -> &RequestHeader {
+        self.session.req_header()
+    }
+
+    /// Whether there is no body, or none left to read.
+    pub fn is_body_read(&mut self) -> bool {
+        self.session.is_body_done()
+    }
+
+    /// Sends `100 Continue` to a client that waits for it.
+    ///
+    /// # Errors
+    /// The client is gone.
+    pub async fn invite_body(&mut self) -> Result<(), Gone> {
+        let write = self.session.write_continue_response();
+        settle(timeout(self.write_limit, write).await)
+    }
+
+    /// The next piece of the request's body, or nothing at its end. Cancel-safe.
+    ///
+    /// # Errors
+    /// The client is gone, pauses too long, or sends no well-formed body.
+    pub async fn read_body(&mut self) -> Result<Option<Bytes>, LostBody> {
+        match timeout(BODY_PAUSE, self.session.read_body_bytes()).await {
+            Ok(Ok(piece)) => Ok(piece),
+            Ok(Err(error)) => Err(lost_body(&error)),
+            Err(_) => Err(LostBody::Refused(Refusal::new(
+                Reason::RequestTimeout,
+                format!(
+                    "nothing of the request's body came for {}",
+                    humantime::format_duration(BODY_PAUSE)
+                ),
+            ))),
+        }
+    }
+
+    /// Ends when the client has left. To be called only when the body is read: it would eat a byte of it.
+    pub async fn gone(&mut self) -> Gone {
+        debug_assert!(self.session.is_body_done(), "the body is read first");
+        // With pipelining on, whatever else a client sends is kept for the next request.
+        let _ = self.session.read_body_or_idle(true).await;
+        Gone::Left
+    }
+
+    /// Writes the answer's head, or an interim one.
+    ///
+    /// # Errors
+    /// The client is gone.
+    pub async fn write_head(&mut self, head: Box<ResponseHeader>) -> Result<(), Gone> {
+        if self.closing {
+            self.session.set_server_keepalive(None);
+        }
+        let write = self.session.write_response_header(head);
+        settle(timeout(self.write_limit, write).await)
+    }
+
+    /// Writes a piece of the answer's body; it leaves at once, or before the next wait if the answer has a length.
+    ///
+    /// # Errors
+    /// The client is gone.
+    pub async fn write(&mut self, piece: &[u8]) -> Result<(), Gone> {
+        // An empty chunk would end a chunked body.
+        if piece.is_empty() {
+            return Ok(());
+        }
+        let write = self.session.write_body(piece);
+        settle(timeout(self.write_limit, write).await)
+    }
+
+    /// Ends the answer well.
+    ///
+    /// # Errors
+    /// The client is gone, or the answer is shorter than its head says.
+    pub async fn finish(&mut self) -> Result<(), Gone> {
+        let finish = self.session.finish_body();
+        settle(timeout(self.write_limit, finish).await)
+    }
+
+    /// Whether an answer's head has been written; interim ones do not count.
+    pub fn is_answered(&self) -> bool {
+        self.session
+            .response_written()
+            .is_some_and(|head| !head.status.is_informational())
+    }
+
+    /// Bytes of the answer's body that were written.
+    pub fn answer_bytes(&self) -> u64 {
+        self.session.body_bytes_sent() as u64
+    }
+
+    /// Bytes of the request's body that were read.
+    pub fn request_bytes(&self) -> u64 {
+        self.session.body_bytes_read() as u64
+    }
+
+    /// Closes the connection after this answer.
+    pub fn close_after(&mut self) {
+        self.closing = true;
+    }
+
+    /// Answers in Greylag's own name.
+    ///
+    /// # Errors
+    /// The client is gone.
+    pub async fn refuse(&mut self, refusal: &Refusal) -> Result<(), Gone> {
+        let (head, body) = refusal.answer();
+        self.write_head(head).await?;
+        // To a HEAD Pingora writes no body, whatever it is given.
+        self.write(&body).await?;
+        self.finish().await
+    }
+
+    /// The connection's next request, if there may be one; to be called after a whole answer.
+    pub async fn next(mut self) -> Option<Client> {
+        if !self.session.is_body_done() || !self.session.will_keepalive() {
+            self.linger().await;
+            return None;
+        }
+        let write_limit = self.write_limit;
+        let (stream, ahead) = self.session.reuse().await.ok()??.into_parts();
+        let mut client = Client::on(stream, write_limit);
+        if let Some(ahead) = ahead {
+            client.session.set_pipelined_prefix(ahead);
+        }
+        Some(client)
+    }
+
+    /// Sends the end, then drains what the client still sends, for a bounded while.
+    pub async fn linger(&mut self) {
+        self.session.shutdown().await;
+        let (pause, mut left) = LINGER;
+        let drain = async {
+            while let Ok(Some(piece)) = self.session.read_body_bytes().await {
+                match left.checked_sub(piece.len()) {
+                    Some(rest) => left = rest,
+                    None => break,
+                }
+            }
+        };
+        let _ = timeout(pause, drain).await;
+    }
+}
+
+/// What came instead of a piece of the request's body.
+#[derive(Debug)]
+pub enum LostBody {
+    /// The client is gone.
+    Gone(Gone),
+    /// It sent something that is no body, or nothing.
+    Refused(Refusal),
+}
+
+fn settle<T>(written: Result<pingora_core::Result<T>, tokio::time::error::Elapsed>) -> Result<(), Gone> {
+    match written {
+        Ok(Ok(_)) => Ok(()),
+        Ok(Err(_)) => Err(Gone::Left),
+        Err(_) => Err(Gone::Stalled),
+    }
+}
+
+fn no_head(error: &Error) -> NoHead {
+    match error.etype() {
+        ErrorType::ReadError | ErrorType::ConnectionClosed | ErrorType::ReadTimedout => {
+            NoHead::Silence
+        }
+        _ => {
+            let cause = error.to_string();
+            let (reason, message) = if cause.contains("larger than") || cause.contains("TooManyHeaders") {
+                (
+                    Reason::HeadTooLarge,
+                    "the request's head is longer than 1 MiB or has more than 256 fields",
+                )
+            } else {
+                (
+                    Reason::BadRequest,
+                    "what came is not an HTTP/1 request, or one whose framing is ambiguous",
+                )
+            };
+            NoHead::Refused(Refusal::new(reason, message))
+        }
+    }
+}
+
+fn lost_body(error: &Error) -> LostBody {
+    match error.etype() {
+        ErrorType::ReadError | ErrorType::ConnectionClosed => LostBody::Gone(Gone::Left),
+        _ => LostBody::Refused(Refusal::new(
+            Reason::BadRequest,
+            "the request's body is not framed as its head says",
+        )),
+    }
+}

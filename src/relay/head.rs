@@ -1,0 +1,197 @@
+//! Heads on their way through: what is refused, what is taken off, what is put on.
+//!
+//! In: the head as it came. Out: the head as it goes on. It differs by the fields of one connection and by the fields
+//! that are ours: to the engine `traceparent`, `tracestate`, `baggage`, `x-gray-tag`, and `accept-encoding` where a
+//! stream must be read; to the client `x-greylag-engine`; and `date` and `connection`, which Pingora writes.
+
+use greylag_filters::hop::hop_by_hop;
+use greylag_filters::trace::{self, Trace};
+use http::{HeaderValue, Method, StatusCode, Version, header};
+use pingora_http::{RequestHeader, ResponseHeader};
+
+use super::stop::Stop;
+use crate::reply::Reason;
+
+/// Refuses what is not carried.
+pub fn admit(head: &RequestHeader) -> Result<(), Stop> {
+    if head.method == Method::CONNECT {
+        return Err(Stop::refuse(
+            Reason::Unsupported,
+            "CONNECT is not carried: this is a reverse proxy",
+        ));
+    }
+    if let Some(protocol) = head.headers.get(header::UPGRADE)
+        && names(head, "upgrade")
+    {
+        return Err(Stop::refuse(
+            Reason::Unsupported,
+            format!("upgrades are not carried, found {protocol:?}"),
+        ));
+    }
+    let expect = head.headers.get(header::EXPECT);
+    if expect.is_some_and(|expect| !expect.as_bytes().eq_ignore_ascii_case(b"100-continue")) {
+        return Err(Stop::refuse(
+            Reason::ExpectationFailed,
+            "the only expectation that can be met is 100-continue",
+        ));
+    }
+    Ok(())
+}
+
+fn names(head: &RequestHeader, option: &str) -> bool {
+    head.headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|named| named.trim().eq_ignore_ascii_case(option))
+}
+
+/// How the request's body is framed on its way to the engine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Framing {
+    /// No body, and no field that says so.
+    None,
+    /// So many bytes.
+    Length(u64),
+    /// Chunks, since the length is not known.
+    Chunked,
+}
+
+/// What is put on a request's head.
+pub struct Marks<'a> {
+    /// The engine's tag.
+    pub tag: &'a str,
+    /// The exchange's trace, unless tracing is off.
+    pub trace: Option<&'a Trace>,
+    /// The engine's own `Host`, unless the caller's is kept.
+    pub host: Option<&'a str>,
+    /// Whether the answer must come uncompressed.
+    pub identity: bool,
+    /// The body's framing.
+    pub framing: Framing,
+}
+
+/// The head that goes to the engine.
+pub fn to_engine(head: &RequestHeader, marks: &Marks<'_>) -> Box<RequestHeader> {
+    let mut out = Box::new(head.clone());
+    for name in hop_by_hop(&head.headers) {
+        out.remove_header(&name);
+    }
+    out.remove_header(&header::EXPECT);
+    out.set_version(Version::HTTP_11);
+    origin_form(&mut out);
+    match marks.host {
+        Some(host) => set(&mut out, "host", host),
+        None if !out.headers.contains_key(header::HOST) => set(&mut out, "host", ""),
+        None => {}
+    }
+    frame(&mut out, marks.framing);
+    if marks.identity {
+        set(&mut out, "accept-encoding", "identity");
+    }
+    set(&mut out, "x-gray-tag", marks.tag);
+    if let Some(trace) = marks.trace {
+        mark_trace(&mut out, head, trace, marks.tag);
+    }
+    out
+}
+
+// A target in absolute form is for a proxy; the server behind one gets its path, and its authority as Host
+// (RFC 9112 §3.2.2).
+fn origin_form(head: &mut RequestHeader) {
+    let Some(authority) = head.uri.authority().map(ToString::to_string) else {
+        return;
+    };
+    let path = head
+        .uri
+        .path_and_query()
+        .map_or_else(|| http::Uri::from_static("/"), |path| path.clone().into());
+    head.set_uri(path);
+    set(head, "host", &authority);
+}
+
+fn frame(head: &mut RequestHeader, framing: Framing) {
+    head.remove_header(&header::CONTENT_LENGTH);
+    match framing {
+        Framing::None => {}
+        Framing::Length(length) => set(head, "content-length", &length.to_string()),
+        Framing::Chunked => set(head, "transfer-encoding", "chunked"),
+    }
+}
+
+fn mark_trace(out: &mut RequestHeader, head: &RequestHeader, trace: &Trace, tag: &str) {
+    let parent = trace.traceparent();
+    set(out, "traceparent", &parent);
+    // A caller's state belongs to a caller's trace; of a trace that is ours there is none.
+    if trace.parent.is_none() {
+        out.remove_header("tracestate");
+    }
+    if let Some(baggage) = trace::baggage(&head.headers, "gray.tag", tag)
+        && let Ok(value) = HeaderValue::from_bytes(&baggage)
+    {
+        out.remove_header("baggage");
+        let _ = out.insert_header("baggage", value);
+    }
+}
+
+fn set(head: &mut RequestHeader, name: &'static str, value: &str) {
+    // The values are ours or were a head's before; one that is none all the same leaves the head as it is.
+    let _ = head.insert_header(name, value);
+}
+
+/// The head that goes to the client.
+pub fn to_client(
+    head: &ResponseHeader,
+    request: &RequestHeader,
+    tag: &str,
+    keep_length: bool,
+) -> Box<ResponseHeader> {
+    let mut out = Box::new(head.clone());
+    for name in hop_by_hop(&head.headers) {
+        out.remove_header(&name);
+    }
+    out.set_version(Version::HTTP_11);
+    if !keep_length {
+        out.remove_header(&header::CONTENT_LENGTH);
+    }
+    let has_length = out.headers.contains_key(header::CONTENT_LENGTH);
+    // HTTP/1.0 knows no chunks: without a length the connection's end is the body's.
+    if may_have_body(out.status, &request.method)
+        && !has_length
+        && request.version == Version::HTTP_11
+    {
+        let _ = out.insert_header("transfer-encoding", "chunked");
+    }
+    let _ = out.insert_header("x-greylag-engine", tag);
+    out
+}
+
+/// Whether an answer with this status to this method may have a body (RFC 9110 §6.4.1).
+pub fn may_have_body(status: StatusCode, method: &Method) -> bool {
+    *method != Method::HEAD
+        && !status.is_informational()
+        && status != StatusCode::NO_CONTENT
+        && status != StatusCode::NOT_MODIFIED
+}
+
+/// An interim head (1xx) as it goes to the client, or nothing where the client cannot have it: 100 was ours to give,
+/// 101 was not asked for, and HTTP/1.0 knows none.
+pub fn interim(head: &ResponseHeader, request: &RequestHeader) -> Option<Box<ResponseHeader>> {
+    let passes = request.version == Version::HTTP_11
+        && !matches!(
+            head.status,
+            StatusCode::CONTINUE | StatusCode::SWITCHING_PROTOCOLS
+        );
+    passes.then(|| {
+        let mut out = Box::new(head.clone());
+        for name in hop_by_hop(&head.headers) {
+            out.remove_header(&name);
+        }
+        out
+    })
+}
+
+#[cfg(test)]
+#[path = "head/tests.rs"]
+mod tests;

@@ -1,0 +1,203 @@
+//! The request as the chosen engine gets it.
+//!
+//! In: the caller's head and body, and the rules. Out: the engine, a head and a body for it, and what must be undone in
+//! its answer. Facts are read from the body once; the body is edited by splicing, and only where a rule asks for it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use greylag_filters::edit::{self, Edit};
+use greylag_filters::facts;
+use greylag_filters::json;
+use greylag_filters::rules::{Compiled, Host, Request as Asked, Usage};
+use greylag_filters::trace;
+use http::{Method, header};
+use pingora_http::RequestHeader;
+
+use super::Worker;
+use super::body::Body;
+use super::head::{self, Framing, Marks};
+use super::stop::Stop;
+use crate::budget::BudgetShare;
+use crate::exchange::Exchange;
+use crate::record::bounded;
+use crate::reply::Reason;
+use crate::upstream::Target;
+
+/// A request, ready to be sent.
+pub struct Request {
+    /// Where it goes.
+    pub target: Arc<Target>,
+    /// The engine's rules.
+    pub engine: Compiled,
+    /// Its head.
+    pub head: Box<RequestHeader>,
+    /// Its body, or the beginning of it.
+    pub body: Bytes,
+    /// Whether `body` is all of it.
+    pub is_whole: bool,
+    /// Whether the usage event in the answer was asked for by us, and must be taken out.
+    pub strips_usage: bool,
+    /// Whether the caller asked for one choice, so that a time per output token has a meaning.
+    pub one_choice: bool,
+    // given back once the body is no longer needed
+    _share: BudgetShare,
+}
+
+/// Reads the facts, chooses the engine, edits.
+pub fn plan(
+    worker: &Worker,
+    exchange: &mut Exchange,
+    head: &RequestHeader,
+    body: Body,
+) -> Result<Request, Stop> {
+    let (bytes, is_whole, share) = match body {
+        Body::Whole(bytes, share) => (bytes, true, share),
+        Body::Streamed(bytes, share) => (bytes, false, share),
+    };
+    let read = read_facts(exchange, head, &bytes, is_whole);
+    let facts = read.as_ref().and_then(|read| read.as_ref().ok());
+    note_facts(exchange, facts);
+    let snapshot = exchange.snapshot.clone();
+    let trusted = worker.shared.trusts(exchange.record.client);
+    let decision = snapshot.rules.decide(
+        &Asked {
+            method: &head.method,
+            path: head.uri.path(),
+            route: exchange.record.route,
+            headers: &head.headers,
+            body: facts,
+            client: exchange.record.client,
+            trusted,
+        },
+        exchange.seed(),
+        exchange.record.id.as_bytes(),
+    );
+    let engine = &snapshot.rules.engines()[decision.engine.index()];
+    let record = &mut exchange.record;
+    record.engine = Some(engine.name.clone());
+    record.tag = Some(engine.tag.clone());
+    record.traffic = decision.traffic;
+    record.how = Some(decision.how);
+    record.split = decision
+        .split
+        .and_then(|split| snapshot.rules.split_name(split));
+    begin_trace(exchange, head);
+
+    let edits = Edits::of(engine, exchange, facts);
+    let edited = edits.apply(&bytes, read.as_ref(), is_whole)?;
+    let body = edited.map_or(bytes, Bytes::from);
+    let framing = framing(head, &body, is_whole);
+    let authority = match engine.host {
+        Host::Keep => None,
+        Host::Engine => Some(engine.address.authority()),
+    };
+    let marks = Marks {
+        tag: &engine.tag,
+        trace: exchange.record.trace.as_ref(),
+        host: authority.as_deref(),
+        identity: edits.usage,
+        framing,
+    };
+    Ok(Request {
+        target: snapshot.target(decision.engine).clone(),
+        head: head::to_engine(head, &marks),
+        body,
+        is_whole,
+        strips_usage: edits.usage,
+        one_choice: facts.is_none_or(|facts| facts.n.unwrap_or(1) == 1),
+        engine: engine.clone(),
+        _share: share,
+    })
+}
+
+type Facts = Result<facts::Body, json::Fault>;
+
+// Nothing is known of a body that is encoded, not whole, or not there.
+fn read_facts(exchange: &Exchange, head: &RequestHeader, body: &Bytes, is_whole: bool) -> Option<Facts> {
+    if !exchange.record.route.is_inference() || head.method != Method::POST {
+        return None;
+    }
+    if head.headers.contains_key(header::CONTENT_ENCODING) {
+        exchange.telemetry().unmetered("request_encoded");
+        return None;
+    }
+    if !is_whole {
+        exchange.telemetry().unmetered("request_too_large");
+        return None;
+    }
+    let wanted = exchange.snapshot.rules.wanted_body_keys();
+    Some(facts::scan(body, wanted))
+}
+
+fn note_facts(exchange: &mut Exchange, facts: Option<&facts::Body>) {
+    let Some(facts) = facts else { return };
+    exchange.record.model = facts.model.as_deref().map(bounded);
+    exchange.record.stream = facts.stream;
+}
+
+fn begin_trace(exchange: &mut Exchange, head: &RequestHeader) {
+    let rule = &exchange.snapshot.rules.written().trace;
+    if rule.inject {
+        let sample = rule.share.hits(exchange.draw("trace"));
+        exchange.record.trace = Some(trace::begin(&head.headers, rand::random(), sample));
+    }
+}
+
+// What the engine's rules want changed in this body.
+struct Edits<'a> {
+    set: &'a [(Box<str>, Vec<u8>)],
+    usage: bool,
+}
+
+impl<'a> Edits<'a> {
+    fn of(engine: &'a Compiled, exchange: &Exchange, facts: Option<&facts::Body>) -> Self {
+        let applies = exchange.record.route.is_inference() && exchange.record.method == Method::POST;
+        let has_usage = exchange.record.route.dialect().is_some();
+        Edits {
+            set: if applies { &engine.set } else { &[] },
+            usage: engine.usage == Usage::Inject && has_usage && facts.is_some_and(edit::wants_usage),
+        }
+    }
+
+    fn apply(&self, body: &[u8], facts: Option<&Facts>, is_whole: bool) -> Result<Option<Vec<u8>>, Stop> {
+        if self.set.is_empty() && !self.usage {
+            return Ok(None);
+        }
+        if !is_whole {
+            return Err(Stop::refuse(
+                Reason::BodyTooLarge,
+                "the chosen engine's `set` must edit this body, which is longer than limits.body",
+            ));
+        }
+        // An encoded body has no facts and is not edited, which has been counted.
+        let Some(facts) = facts else { return Ok(None) };
+        let invalid = |fault: &json::Fault| {
+            Stop::refuse(
+                Reason::InvalidJson,
+                format!("the chosen engine's `set` must edit this body, which is not a JSON object: {fault}"),
+            )
+        };
+        if let Err(fault) = facts {
+            return Err(invalid(fault));
+        }
+        let set = self.set.iter().map(|(key, json)| Edit::Set { key, json });
+        let edits: Vec<Edit<'_>> = set.chain(self.usage.then_some(Edit::IncludeUsage)).collect();
+        edit::apply(body, &edits).map(Some).map_err(|fault| invalid(&fault))
+    }
+}
+
+fn framing(head: &RequestHeader, body: &Bytes, is_whole: bool) -> Framing {
+    let says_length = head.headers.get(header::CONTENT_LENGTH);
+    let chunked = head.headers.contains_key(header::TRANSFER_ENCODING);
+    match (is_whole, says_length) {
+        (true, None) if body.is_empty() && !chunked => Framing::None,
+        (true, _) => Framing::Length(body.len() as u64),
+        (false, Some(length)) => length
+            .to_str()
+            .ok()
+            .and_then(|value| value.split(',').next()?.trim().parse().ok())
+            .map_or(Framing::Chunked, Framing::Length),
+        (false, None) => Framing::Chunked,
+    }
+}

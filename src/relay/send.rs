@@ -1,0 +1,243 @@
+//! The request's way to the engine, up to the head of the answer.
+//!
+//! In: a request. Out: an open call whose answer has begun. A request goes out a second time only if nothing was
+//! answered, all of it is in memory, and the connection was a pooled one that had gone stale: engines behind uvicorn
+//! close theirs after five seconds.
+
+use pingora_http::ResponseHeader;
+
+use super::Worker;
+use super::client::Client;
+use super::cut::Cut;
+use super::head;
+use super::patience::Patience;
+use super::request::Request;
+use super::stop::Stop;
+use crate::exchange::Exchange;
+use crate::reply::Reason;
+use crate::upstream::{Broken, Call};
+
+/// A request that an engine has begun to answer.
+pub struct Sent {
+    /// The engine's end of it.
+    pub call: Call,
+    /// The answer's head.
+    pub head: ResponseHeader,
+    /// What was sent.
+    pub request: Request,
+    /// Whether the request went out to its end; else the connection cannot carry another.
+    pub is_complete: bool,
+    /// The timer of the exchange.
+    pub patience: Patience,
+}
+
+/// Sends the request, twice if it must.
+pub async fn send(
+    worker: &Worker,
+    exchange: &mut Exchange,
+    client: &mut Client,
+    cut: &mut Cut,
+    request: Request,
+) -> Result<Sent, Stop> {
+    let timeouts = &request.engine.timeouts;
+    let total = timeouts.total.map(|total| exchange.at(total));
+    let due = exchange.at(exchange.now() + timeouts.first_byte);
+    let patience = Patience::new(due, Reason::FirstByteTimeout, total);
+    let mut attempt = Attempt {
+        worker,
+        exchange,
+        client,
+        cut,
+        request,
+        patience,
+        interim: false,
+    };
+    let (call, head, is_complete) = match attempt.make(false).await {
+        Err(Failed { stop: Stop::Broken(broken), reused: true })
+            if attempt.may_repeat() && !matches!(broken, Broken::Garbage) =>
+        {
+            attempt.make(true).await.map_err(|failed| failed.stop)?
+        }
+        other => other.map_err(|failed| failed.stop)?,
+    };
+    Ok(Sent {
+        call,
+        head,
+        is_complete,
+        request: attempt.request,
+        patience: attempt.patience,
+    })
+}
+
+struct Attempt<'a> {
+    worker: &'a Worker,
+    exchange: &'a mut Exchange,
+    client: &'a mut Client,
+    cut: &'a mut Cut,
+    request: Request,
+    patience: Patience,
+    // whether the client has been sent an interim answer
+    interim: bool,
+}
+
+struct Failed {
+    stop: Stop,
+    reused: bool,
+}
+
+impl Attempt<'_> {
+    fn may_repeat(&self) -> bool {
+        self.request.is_whole && !self.interim
+    }
+
+    async fn make(&mut self, fresh: bool) -> Result<(Call, ResponseHeader, bool), Failed> {
+        self.exchange.record.attempts += 1;
+        let mut call = self.open(fresh).await.map_err(|stop| Failed { stop, reused: false })?;
+        let reused = call.reused;
+        self.exchange.record.reused = reused;
+        let talked = self.talk(&mut call).await;
+        talked
+            .map(|(head, is_complete)| (call, head, is_complete))
+            .map_err(|stop| Failed { stop, reused })
+    }
+
+    async fn open(&mut self, fresh: bool) -> Result<Call, Stop> {
+        let before = self.exchange.now();
+        let limit = self.request.engine.timeouts.connect;
+        let open = Call::open(&self.worker.pool, &self.request.target, limit, fresh);
+        let opened = if self.request.is_whole {
+            tokio::select! {
+                biased;
+                call = open => call.map_err(Stop::from),
+                gone = self.client.gone() => Err(gone.into()),
+                reason = self.patience.spent() => Err(Stop::Spent(reason)),
+                () = self.cut.come() => Err(Stop::Cut),
+            }
+        } else {
+            // The client is watched by reading its body, which there is nowhere to put yet; `connect` bounds this wait.
+            tokio::select! {
+                biased;
+                call = open => call.map_err(Stop::from),
+                () = self.cut.come() => Err(Stop::Cut),
+            }
+        };
+        let now = self.exchange.now();
+        self.exchange.connecting += now - before;
+        self.exchange.record.times.connected = Some(now);
+        opened
+    }
+
+    async fn talk(&mut self, call: &mut Call) -> Result<(ResponseHeader, bool), Stop> {
+        if self.request.is_whole {
+            self.talk_whole(call).await
+        } else {
+            self.talk_streamed(call).await
+        }
+    }
+
+    async fn talk_whole(&mut self, call: &mut Call) -> Result<(ResponseHeader, bool), Stop> {
+        let head = self.request.head.clone();
+        let body = self.request.body.clone();
+        let write = async {
+            call.write_head(head).await?;
+            call.write(&body).await?;
+            call.finish().await
+        };
+        let written = tokio::select! {
+            biased;
+            written = write => written,
+            gone = self.client.gone() => return Err(gone.into()),
+            reason = self.patience.spent() => return Err(Stop::Spent(reason)),
+            () = self.cut.come() => return Err(Stop::Cut),
+        };
+        self.written();
+        // An engine that refuses a body may have answered before it closed; what it said is worth more than how it
+        // closed. If it said nothing, the write's error stands.
+        match (self.await_head(call).await, written) {
+            (Ok(head), written) => Ok((head, written.is_ok())),
+            (Err(Stop::Broken(_)), Err(broken)) => Err(broken.into()),
+            (Err(stop), _) => Err(stop),
+        }
+    }
+
+    // Since the client's body is being read, its leaving shows there; the engine may answer before it has all.
+    async fn talk_streamed(&mut self, call: &mut Call) -> Result<(ResponseHeader, bool), Stop> {
+        call.write_head(self.request.head.clone()).await?;
+        let mut piece = Some(std::mem::take(&mut self.request.body));
+        while let Some(bytes) = piece {
+            let write = call.write(&bytes);
+            let written = tokio::select! {
+                biased;
+                written = write => written,
+                reason = self.patience.spent() => return Err(Stop::Spent(reason)),
+                () = self.cut.come() => return Err(Stop::Cut),
+            };
+            if let Err(broken) = written {
+                return match self.await_head(call).await {
+                    Ok(head) => Ok((head, false)),
+                    Err(Stop::Broken(_)) => Err(broken.into()),
+                    Err(stop) => Err(stop),
+                };
+            }
+            piece = loop {
+                tokio::select! {
+                    biased;
+                    head = call.head() => {
+                        let head = head?.clone();
+                        if !self.pass_interim(&head).await? {
+                            return Ok((head, false));
+                        }
+                    }
+                    piece = self.client.read_body() => break piece?,
+                    reason = self.patience.spent() => return Err(Stop::Spent(reason)),
+                    () = self.cut.come() => return Err(Stop::Cut),
+                }
+            };
+            let due = self.exchange.now() + self.request.engine.timeouts.first_byte;
+            self.patience.until(self.exchange.at(due), Reason::FirstByteTimeout);
+        }
+        call.finish().await?;
+        self.exchange.record.times.request = Some(self.exchange.now());
+        self.written();
+        let head = self.await_head(call).await?;
+        Ok((head, true))
+    }
+
+    fn written(&mut self) {
+        let now = self.exchange.now();
+        self.exchange.record.times.written = Some(now);
+        let due = now + self.request.engine.timeouts.first_byte;
+        self.patience.until(self.exchange.at(due), Reason::FirstByteTimeout);
+    }
+
+    async fn await_head(&mut self, call: &mut Call) -> Result<ResponseHeader, Stop> {
+        let watch_client = self.client.is_body_read();
+        loop {
+            let head = tokio::select! {
+                biased;
+                head = call.head() => head?.clone(),
+                gone = self.client.gone(), if watch_client => return Err(gone.into()),
+                reason = self.patience.spent() => return Err(Stop::Spent(reason)),
+                () = self.cut.come() => return Err(Stop::Cut),
+            };
+            if !self.pass_interim(&head).await? {
+                return Ok(head);
+            }
+        }
+    }
+
+    // Whether the head was an interim one, which the client has been sent if it can have it.
+    async fn pass_interim(&mut self, head: &ResponseHeader) -> Result<bool, Stop> {
+        if !head.status.is_informational() {
+            return Ok(false);
+        }
+        if head.status.as_u16() == 101 {
+            return Err(Broken::Garbage.into());
+        }
+        if let Some(interim) = head::interim(head, self.client.head()) {
+            self.client.write_head(interim).await?;
+            self.interim = true;
+        }
+        Ok(true)
+    }
+}

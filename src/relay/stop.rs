@@ -1,0 +1,105 @@
+//! Why an exchange did not run its course, and what follows.
+//!
+//! In: who or what ended it. Out: how the record names it, and an answer of ours where one can still be given. After an
+//! answer has begun nothing is made up: the connection closes without the answer's end, so that the client can tell.
+
+use greylag_filters::outcome::End;
+
+use super::client::{Client, Gone, LostBody};
+use crate::exchange::Exchange;
+use crate::reply::{Reason, Refusal};
+use crate::upstream::Broken;
+
+/// What ended an exchange.
+#[derive(Debug)]
+pub enum Stop {
+    /// Greylag refuses the request.
+    Refused(Refusal),
+    /// The client is gone.
+    Gone(Gone),
+    /// The engine, or the way to it, broke.
+    Broken(Broken),
+    /// It was waited for long enough.
+    Spent(Reason),
+    /// The drain's limit has passed.
+    Cut,
+}
+
+impl From<Gone> for Stop {
+    fn from(gone: Gone) -> Self {
+        Stop::Gone(gone)
+    }
+}
+
+impl From<Broken> for Stop {
+    fn from(broken: Broken) -> Self {
+        Stop::Broken(broken)
+    }
+}
+
+impl From<LostBody> for Stop {
+    fn from(lost: LostBody) -> Self {
+        match lost {
+            LostBody::Gone(gone) => Stop::Gone(gone),
+            LostBody::Refused(refusal) => Stop::Refused(refusal),
+        }
+    }
+}
+
+impl Stop {
+    /// A refusal with its sentence.
+    pub fn refuse(reason: Reason, message: impl Into<String>) -> Self {
+        Stop::Refused(Refusal::new(reason, message))
+    }
+
+    /// Notes the end in the record and answers if that is still possible. True: the connection may carry on.
+    pub async fn settle(self, exchange: &mut Exchange, client: &mut Client) -> bool {
+        let (end, reason, refusal) = self.reading();
+        exchange.ended(end, reason);
+        let Some(refusal) = refusal.filter(|_| !client.is_answered()) else {
+            return false;
+        };
+        if matches!(end, End::Drained) {
+            client.close_after();
+        }
+        exchange.record.status = Some(refusal.reason.status());
+        client.refuse(&refusal).await.is_ok()
+    }
+
+    fn reading(self) -> (End, Option<Reason>, Option<Refusal>) {
+        let told = |end, refusal: Refusal| (end, Some(refusal.reason), Some(refusal));
+        match self {
+            Stop::Refused(refusal) => told(End::Refused, refusal),
+            Stop::Gone(Gone::Left) => (End::ClientGone, None, None),
+            Stop::Gone(Gone::Stalled) => (End::ClientStalled, Some(Reason::ClientStalled), None),
+            Stop::Broken(Broken::Unreachable(what)) => told(
+                End::Unreachable,
+                Refusal::new(Reason::EngineUnreachable, format!("no connection to engine {what}")),
+            ),
+            Stop::Broken(Broken::Closed) => told(
+                End::EngineClosed,
+                Refusal::new(Reason::EngineClosed, "the engine closed the connection without an answer"),
+            ),
+            Stop::Broken(Broken::Reset) => told(
+                End::EngineReset,
+                Refusal::new(Reason::EngineClosed, "the engine reset the connection without an answer"),
+            ),
+            Stop::Broken(Broken::Garbage) => told(
+                End::EngineReset,
+                Refusal::new(Reason::EngineGarbage, "what the engine sent is not an HTTP/1 answer"),
+            ),
+            Stop::Spent(reason) => {
+                let end = match reason {
+                    Reason::IdleTimeout => End::IdleTimeout,
+                    Reason::TotalTimeout => End::TotalTimeout,
+                    _ => End::FirstByteTimeout,
+                };
+                told(end, Refusal::new(reason, "the engine did not answer in the time its timeouts allow"))
+            }
+            Stop::Cut => told(
+                End::Drained,
+                Refusal::new(Reason::Drained, "this server is ending and its drain limit has passed"),
+            ),
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The rules in force: one immutable, numbered value, swapped whole.
+//!
+//! In: rules in their written form. Out: a [`Snapshot`] that an exchange takes once and keeps to its end. Nobody ever
+//! sees half of a change: everything that may change while running hangs on this one pointer.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use greylag_filters::rules::{self, EngineId, Problem, Rules, Ruleset};
+use parking_lot::Mutex;
+
+use crate::upstream::Target;
+
+/// A numbered, compiled, immutable set of rules, with what is needed to reach its engines.
+#[derive(Debug)]
+pub struct Snapshot {
+    /// Counts published snapshots, from 1.
+    pub version: u64,
+    /// The compiled rules.
+    pub rules: Ruleset,
+    // one for each of `rules.engines()`, in their order
+    targets: Vec<Arc<Target>>,
+}
+
+impl Snapshot {
+    /// How the engine is reached.
+    pub fn target(&self, engine: EngineId) -> &Arc<Target> {
+        // `engine` is an index into `rules.engines()`, of which `targets` is the image.
+        &self.targets[engine.index()]
+    }
+
+    fn new(version: u64, rules: Ruleset, before: Option<&Snapshot>) -> Self {
+        let targets = rules
+            .engines()
+            .iter()
+            .map(|engine| {
+                before
+                    .and_then(|before| before.same_target(engine))
+                    .unwrap_or_else(|| Arc::new(Target::new(engine)))
+            })
+            .collect();
+        Snapshot {
+            version,
+            rules,
+            targets,
+        }
+    }
+
+    // What is known of an engine (its resolved addresses, its models) outlives an edit of other rules.
+    fn same_target(&self, engine: &rules::Compiled) -> Option<Arc<Target>> {
+        self.targets
+            .iter()
+            .find(|target| target.serves(engine))
+            .cloned()
+    }
+}
+
+/// Holds the snapshot in force and publishes new ones.
+#[derive(Debug)]
+pub struct Store {
+    current: ArcSwap<Snapshot>,
+    // Publishing is read-compare-write; readers never take this lock.
+    publishing: Mutex<()>,
+    // Tells this process's versions from those of the process before it.
+    boot: u64,
+}
+
+/// Why a publication was refused.
+#[derive(Debug)]
+pub enum Refused {
+    /// The rules in force are not those the caller had edited.
+    Conflict {
+        /// The entity tag of the rules in force.
+        current: String,
+    },
+    /// The rules do not compile; all problems at once.
+    Problems(Vec<Problem>),
+}
+
+impl Store {
+    /// Compiles `rules` as version 1. `boot` names this process in entity tags.
+    ///
+    /// # Errors
+    /// All problems of the rules.
+    pub fn new(rules: &Rules, boot: u64) -> Result<Self, Vec<Problem>> {
+        let compiled = rules::compile(rules)?;
+        Ok(Store {
+            current: ArcSwap::from_pointee(Snapshot::new(1, compiled, None)),
+            publishing: Mutex::new(()),
+            boot,
+        })
+    }
+
+    /// The snapshot in force. An exchange calls this once.
+    pub fn current(&self) -> Arc<Snapshot> {
+        self.current.load_full()
+    }
+
+    /// The entity tag of a snapshot: the process and the version (RFC 9110 §8.8.3), quotes included.
+    pub fn entity_tag(&self, snapshot: &Snapshot) -> String {
+        format!("\"{:x}-{}\"", self.boot, snapshot.version)
+    }
+
+    /// Compiles `rules` and puts them in force as the next version, if `expected` (an `If-Match` value) fits.
+    ///
+    /// # Errors
+    /// A conflict or all problems; the rules in force then stay.
+    pub fn publish(
+        &self,
+        rules: &Rules,
+        expected: Option<&EntityTags>,
+    ) -> Result<Arc<Snapshot>, Refused> {
+        // Compiling may take a while and must not hold up another publisher's answer.
+        let compiled = rules::compile(rules).map_err(Refused::Problems)?;
+        let _publishing = self.publishing.lock();
+        let before = self.current();
+        let tag = self.entity_tag(&before);
+        if expected.is_some_and(|expected| !expected.allow(&tag)) {
+            return Err(Refused::Conflict { current: tag });
+        }
+        let next = Arc::new(Snapshot::new(before.version + 1, compiled, Some(&before)));
+        self.current.store(next.clone());
+        Ok(next)
+    }
+}
+
+/// The value of an `If-Match` field (RFC 9110 §13.1.1).
+#[derive(Debug, PartialEq, Eq)]
+pub enum EntityTags {
+    /// `*`: whatever is in force.
+    Any,
+    /// One of these, quotes included; weak tags never match strongly, so they are left out.
+    OneOf(Vec<String>),
+}
+
+impl EntityTags {
+    /// Reads an `If-Match` value; what is not a strong entity tag allows nothing.
+    pub fn parse(value: &str) -> Self {
+        if value.trim() == "*" {
+            return EntityTags::Any;
+        }
+        let tags = value.split(',').map(str::trim);
+        EntityTags::OneOf(
+            tags.filter(|tag| tag.starts_with('"') && tag.ends_with('"') && tag.len() >= 2)
+                .map(str::to_owned)
+                .collect(),
+        )
+    }
+
+    /// Whether the thing with this tag may be changed.
+    pub fn allow(&self, tag: &str) -> bool {
+        match self {
+            EntityTags::Any => true,
+            EntityTags::OneOf(tags) => tags.iter().any(|allowed| allowed == tag),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(candidate: u32) -> Rules {
+        let text = format!(
+            r#"{{"engines":{{"stable":{{"kind":"vllm","url":"http://127.0.0.1:1"}},
+                "candidate":{{"kind":"vllm","url":"http://127.0.0.1:2"}}}},"default_engine":"stable",
+                "splits":[{{"name":"s","weights":{{"stable":90,"candidate":{candidate}}}}}]}}"#
+        );
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn a_conflict_changes_nothing() {
+        let store = Store::new(&rules(10), 7).unwrap();
+        assert_eq!(store.entity_tag(&store.current()), "\"7-1\"");
+        let stale = EntityTags::parse("\"7-0\"");
+        let refused = store.publish(&rules(20), Some(&stale));
+        assert!(matches!(refused, Err(Refused::Conflict { current }) if current == "\"7-1\""));
+        assert_eq!(store.current().version, 1);
+        let fits = EntityTags::parse("W/\"7-1\", \"7-1\"");
+        assert_eq!(store.publish(&rules(20), Some(&fits)).unwrap().version, 2);
+    }
+
+    #[test]
+    fn a_bad_set_of_rules_changes_nothing() {
+        let store = Store::new(&rules(10), 7).unwrap();
+        let mut bad = rules(10);
+        bad.default_engine = "nowhere".parse().unwrap();
+        assert!(matches!(store.publish(&bad, None), Err(Refused::Problems(all)) if all.len() == 1));
+        assert_eq!(store.current().version, 1);
+    }
+
+    #[test]
+    fn an_engine_that_stays_keeps_its_target() {
+        let store = Store::new(&rules(10), 7).unwrap();
+        let before = store.current();
+        let after = store.publish(&rules(20), None).unwrap();
+        let stable = before.rules.default_engine();
+        assert!(Arc::ptr_eq(before.target(stable), after.target(stable)));
+        assert_ne!(before.rules.hash(), after.rules.hash());
+    }
+
+    #[test]
+    fn if_match_is_read_as_the_rfc_says() {
+        let check = |value: &str, tag: &str, allowed: bool| {
+            assert_eq!(EntityTags::parse(value).allow(tag), allowed, "{value} for {tag}");
+        };
+        check("*", "\"a\"", true);
+        check("\"a\"", "\"a\"", true);
+        check("\"b\" , \"a\"", "\"a\"", true);
+        check("W/\"a\"", "\"a\"", false);
+        check("a", "\"a\"", false);
+        check("", "\"a\"", false);
+    }
+}

@@ -1,0 +1,11 @@
+//! From an engine's name to a connection, and the exchange of bytes on it.
+//!
+//! In: a compiled engine and a request. Out: an answer, piece by piece, or what broke and whose fault it was.
+//! A connection goes back to the pool only after a complete answer; dropping a [`Call`] closes its connection, which is
+//! how an engine learns that nobody waits any more.
+
+pub mod call;
+pub mod target;
+
+pub use call::{Broken, Call};
+pub use target::Target;

@@ -1,0 +1,188 @@
+//! One request to one engine, on one connection.
+//!
+//! In: a head and a body. Out: the answer's head, then its body in pieces, or what broke. Nothing is retried here.
+
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use pingora_core::connectors::TransportConnector;
+use pingora_core::protocols::http::v1::client::HttpSession;
+use pingora_core::upstreams::peer::{HttpPeer, Peer};
+use pingora_core::{BError, ErrorType};
+use pingora_http::{RequestHeader, ResponseHeader};
+use tokio::time::timeout;
+
+use super::Target;
+use crate::wire::{Flush, Wire};
+
+/// How long a pooled connection may be idle. uvicorn, in front of vLLM and SGLang, closes after 5 s.
+const IDLE: Duration = Duration::from_secs(4);
+
+/// A connection to an engine with a request on it. Dropping it closes the connection.
+pub struct Call {
+    session: HttpSession,
+    pool: u64,
+    /// Whether the connection came from the pool.
+    pub reused: bool,
+}
+
+/// What broke between Greylag and an engine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Broken {
+    /// There is no connection to be had.
+    Unreachable(String),
+    /// The engine closed the connection before its answer was whole.
+    Closed,
+    /// The engine reset the connection.
+    Reset,
+    /// What came is no HTTP answer.
+    Garbage,
+}
+
+impl Call {
+    /// A connection to `target`: one from the pool, unless `fresh`; else to the first of its addresses that answers,
+    /// within `limit` each. Cancel-safe.
+    ///
+    /// # Errors
+    /// [`Broken::Unreachable`] with the last address's error.
+    pub async fn open(
+        pool: &TransportConnector,
+        target: &Target,
+        limit: Duration,
+        fresh: bool,
+    ) -> Result<Call, Broken> {
+        let unreachable = |what: String| {
+            Broken::Unreachable(format!("{} ({}): {what}", target.name, target.authority()))
+        };
+        let peers = match timeout(limit, target.peers()).await {
+            Ok(Ok(peers)) => peers,
+            Ok(Err(error)) => return Err(unreachable(format!("name not resolved: {error}"))),
+            Err(_) => return Err(unreachable("name not resolved in time".into())),
+        };
+        let mut last = String::from("no address");
+        for peer in peers.iter() {
+            if !fresh && let Some(stream) = pool.reused_stream(peer).await {
+                return Ok(Call::on(stream, peer, true));
+            }
+            match timeout(limit, pool.new_stream(peer)).await {
+                Ok(Ok(stream)) => {
+                    let wire = Box::new(Wire::new(stream, Flush::BeforeReading));
+                    return Ok(Call::on(wire, peer, false));
+                }
+                Ok(Err(error)) => last = connect_error(&error),
+                Err(_) => last = format!("no connection within {}", humantime::format_duration(limit)),
+            }
+        }
+        // Its addresses may have changed: the next exchange does not wait for this to be found out.
+        let _ = timeout(limit, target.resolve()).await;
+        Err(unreachable(last))
+    }
+
+    fn on(stream: pingora_core::protocols::Stream, peer: &HttpPeer, reused: bool) -> Self {
+        Call {
+            session: HttpSession::new(stream),
+            pool: peer.reuse_hash(),
+            reused,
+        }
+    }
+
+    /// Writes the request's head.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub async fn write_head(&mut self, head: Box<RequestHeader>) -> Result<(), Broken> {
+        let written = self.session.write_request_header(head).await;
+        written.map(|_| ()).map_err(|error| broken(&error))
+    }
+
+    /// Writes a piece of the request's body.
+    ///
+    /// # Errors
+    /// The connection broke, or the engine has begun to answer without waiting for the rest.
+    pub async fn write(&mut self, piece: &[u8]) -> Result<(), Broken> {
+        // An empty chunk would end a chunked body.
+        if piece.is_empty() {
+            return Ok(());
+        }
+        let written = self.session.write_body(piece).await;
+        written.map(|_| ()).map_err(|error| broken(&error))
+    }
+
+    /// Ends the request's body.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub async fn finish(&mut self) -> Result<(), Broken> {
+        let finished = self.session.finish_body().await;
+        finished.map(|_| ()).map_err(|error| broken(&error))
+    }
+
+    /// The answer's next head: interim ones (1xx) come first, the last one is the answer's. Cancel-safe.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub async fn head(&mut self) -> Result<&ResponseHeader, Broken> {
+        if let Err(error) = self.session.read_response().await {
+            return Err(broken(&error));
+        }
+        self.session.resp_header().ok_or(Broken::Garbage)
+    }
+
+    /// The next piece of the answer's body, or nothing at its end. Cancel-safe.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub async fn read(&mut self) -> Result<Option<&[u8]>, Broken> {
+        self.session.read_body_ref().await.map_err(|error| broken(&error))
+    }
+
+    /// The next piece of the answer's body if it is here already, or its end.
+    pub fn read_ready(&mut self) -> Option<Result<Option<&[u8]>, Broken>> {
+        let mut cx = Context::from_waker(Waker::noop());
+        let mut read = pin!(self.read());
+        match read.as_mut().poll(&mut cx) {
+            Poll::Ready(read) => Some(read),
+            Poll::Pending => None,
+        }
+    }
+
+    /// Gives the connection back, after a complete answer to a completely written request.
+    pub async fn release(mut self, pool: &TransportConnector) {
+        self.session.respect_keepalive();
+        let key = self.pool;
+        if let Some(stream) = self.session.reuse().await {
+            pool.release_stream(stream, key, Some(IDLE));
+        }
+    }
+}
+
+fn connect_error(error: &BError) -> String {
+    match error.etype() {
+        ErrorType::ConnectRefused => "connection refused".into(),
+        ErrorType::ConnectNoRoute => "no route".into(),
+        ErrorType::ConnectTimedout => "connection timed out".into(),
+        other => match io_cause(error) {
+            Some(cause) => cause.to_string(),
+            None => other.as_str().to_owned(),
+        },
+    }
+}
+
+fn broken(error: &BError) -> Broken {
+    use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected};
+    match error.etype() {
+        ErrorType::ConnectionClosed => Broken::Closed,
+        ErrorType::ReadError | ErrorType::WriteError => match io_cause(error).map(|e| e.kind()) {
+            Some(ConnectionReset | ConnectionAborted) => Broken::Reset,
+            Some(BrokenPipe | NotConnected) => Broken::Closed,
+            Some(_) => Broken::Reset,
+            None => Broken::Garbage,
+        },
+        _ => Broken::Garbage,
+    }
+}
+
+fn io_cause(error: &BError) -> Option<&std::io::Error> {
+    error.root_cause().downcast_ref::<std::io::Error>()
+}

@@ -1,0 +1,258 @@
+//! A connection whose written bytes leave before anything is waited for.
+//!
+//! In: any of Pingora's streams. Out: the same stream, with a write buffer that joins small writes (a head and the
+//! first piece of a body) into one system call and is emptied whenever the connection is read. Since every wait of the
+//! relay reads the client and the engine, no byte can stay behind in the buffer while Greylag waits for a later one.
+//! An engine that answers before it has taken the whole request is heard too: the blocked write then fails, and the
+//! answer is there to be read. Nothing is parsed here and nothing is dropped.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use async_trait::async_trait;
+use pingora_core::protocols::raw_connect::ProxyDigest;
+use pingora_core::protocols::tls::SslDigest;
+use pingora_core::protocols::{
+    ALPN, GetProxyDigest, GetSocketDigest, GetTimingDigest, Peek, Shutdown, SocketDigest, Ssl,
+    Stream, TimingDigest, UniqueID, UniqueIDType,
+};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt, BufWriter, ReadBuf};
+
+/// A stream with a write buffer, see the module's note.
+#[derive(Debug)]
+pub struct Wire {
+    stream: BufWriter<Stream>,
+    flush: Flush,
+    // true from a write until a flush has emptied the buffer
+    dirty: bool,
+    // what was read while a write was blocked, and how much of it has been given out: 0 <= given <= ahead.len()
+    ahead: Vec<u8>,
+    given: usize,
+}
+
+/// When a flush that the HTTP session asks for is carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flush {
+    /// At once, so that a client's write deadline covers it.
+    AtOnce,
+    /// At the next read, so that a request's head and body leave together.
+    BeforeReading,
+}
+
+impl Wire {
+    /// Wraps `stream`. The buffer takes writes below 4 KiB; longer ones pass straight through, in order.
+    pub fn new(stream: Stream, flush: Flush) -> Self {
+        const BUFFER: usize = 4096;
+        Wire {
+            stream: BufWriter::with_capacity(BUFFER, stream),
+            flush,
+            dirty: false,
+            ahead: Vec::new(),
+            given: 0,
+        }
+    }
+
+    // Whether the peer has sent something, or its end, while it does not take what is written.
+    fn poll_heard(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.given < self.ahead.len() {
+            return Poll::Ready(());
+        }
+        let mut piece = [0; 4096];
+        let mut buffer = ReadBuf::new(&mut piece);
+        let read = Pin::new(self.stream.get_mut()).poll_read(cx, &mut buffer);
+        self.ahead.clear();
+        self.ahead.extend_from_slice(buffer.filled());
+        self.given = 0;
+        read.map(|_| ())
+    }
+
+    fn poll_empty(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let flushed = Pin::new(&mut self.stream).poll_flush(cx);
+        if flushed.is_ready() {
+            self.dirty = false;
+        }
+        flushed
+    }
+
+    fn inner(&self) -> &Stream {
+        self.stream.get_ref()
+    }
+}
+
+impl AsyncRead for Wire {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        // A peer that does not take our bytes may still send its own, or have sent them before it closed: reading
+        // goes on while the flush is pending and when it fails, and tells what there is to tell.
+        if self.dirty {
+            let _ = self.poll_empty(cx);
+        }
+        if let Some(ahead) = self.ahead.get(self.given..).filter(|ahead| !ahead.is_empty()) {
+            let taken = ahead.len().min(buf.remaining());
+            buf.put_slice(&ahead[..taken]);
+            self.given += taken;
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(self.stream.get_mut()).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Wire {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.dirty = true;
+        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        if written.is_pending()
+            && self.flush == Flush::BeforeReading
+            && self.poll_heard(cx).is_ready()
+        {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        written
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.flush {
+            Flush::AtOnce if self.dirty => self.poll_empty(cx),
+            Flush::AtOnce | Flush::BeforeReading => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.dirty = true;
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
+
+#[async_trait]
+impl Shutdown for Wire {
+    async fn shutdown(&mut self) {
+        // A peer that has gone makes this fail, and there is nobody left to tell.
+        let _ = AsyncWriteExt::shutdown(&mut self.stream).await;
+    }
+}
+
+impl UniqueID for Wire {
+    fn id(&self) -> UniqueIDType {
+        self.inner().id()
+    }
+}
+
+impl Ssl for Wire {
+    fn get_ssl_digest(&self) -> Option<Arc<SslDigest>> {
+        self.inner().get_ssl_digest()
+    }
+
+    fn selected_alpn_proto(&self) -> Option<ALPN> {
+        self.inner().selected_alpn_proto()
+    }
+}
+
+impl GetTimingDigest for Wire {
+    fn get_timing_digest(&self) -> Vec<Option<TimingDigest>> {
+        self.inner().get_timing_digest()
+    }
+}
+
+impl GetProxyDigest for Wire {
+    fn get_proxy_digest(&self) -> Option<Arc<ProxyDigest>> {
+        self.inner().get_proxy_digest()
+    }
+}
+
+impl GetSocketDigest for Wire {
+    fn get_socket_digest(&self) -> Option<Arc<SocketDigest>> {
+        self.inner().get_socket_digest()
+    }
+}
+
+impl Peek for Wire {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::io::AsyncReadExt;
+
+    fn pair(flush: Flush) -> (Wire, tokio::io::DuplexStream) {
+        let (near, far) = tokio::io::duplex(1 << 20);
+        let stream: Stream = Box::new(near);
+        (Wire::new(stream, flush), far)
+    }
+
+    fn taken(far: &mut tokio::io::DuplexStream) -> Vec<u8> {
+        let mut got = vec![0; 1 << 16];
+        let mut buffer = ReadBuf::new(&mut got);
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        let _ = Pin::new(far).poll_read(&mut cx, &mut buffer);
+        buffer.filled().to_vec()
+    }
+
+    #[tokio::test]
+    async fn a_lazy_flush_waits_for_the_read_and_no_longer() {
+        let (mut wire, mut far) = pair(Flush::BeforeReading);
+        wire.write_all(b"head").await.unwrap();
+        wire.flush().await.unwrap();
+        wire.write_all(b"body").await.unwrap();
+        assert_eq!(taken(&mut far), b"");
+
+        let mut probe = [0; 1];
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        assert!(
+            Pin::new(&mut wire)
+                .poll_read(&mut cx, &mut ReadBuf::new(&mut probe))
+                .is_pending()
+        );
+        assert_eq!(taken(&mut far), b"headbody");
+    }
+
+    #[tokio::test]
+    async fn a_flush_at_once_leaves_at_once() {
+        let (mut wire, mut far) = pair(Flush::AtOnce);
+        wire.write_all(b"token").await.unwrap();
+        wire.flush().await.unwrap();
+        assert_eq!(taken(&mut far), b"token");
+    }
+
+    #[tokio::test]
+    async fn an_early_answer_ends_a_blocked_write_and_can_be_read() {
+        let (near, mut far) = tokio::io::duplex(64);
+        let stream: Stream = Box::new(near);
+        let mut wire = Wire::new(stream, Flush::BeforeReading);
+        far.write_all(b"413").await.unwrap();
+        let blocked = wire.write_all(&[0; 10_000]).await;
+        assert_eq!(blocked.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        let mut answer = [0; 3];
+        wire.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"413");
+    }
+
+    #[tokio::test]
+    async fn a_closed_wire_sends_what_it_holds_first() {
+        let (mut wire, mut far) = pair(Flush::BeforeReading);
+        wire.write_all(b"last").await.unwrap();
+        Shutdown::shutdown(&mut wire).await;
+        let mut all = Vec::new();
+        far.read_to_end(&mut all).await.unwrap();
+        assert_eq!(all, b"last");
+    }
+}
