@@ -1,1 +1,21 @@
-//! Greylag.
+//! Greylag's decisions: bytes, facts, rules, offsets and draws in; values out.
+//!
+//! Nothing here reads a clock, a socket, a file, the environment or a source of chance, and nothing
+//! waits. Whatever a caller needs to know of those comes in as an argument.
+
+#![forbid(unsafe_code)]
+#![cfg_attr(
+    not(test),
+    deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic)
+)]
+
+pub mod draw;
+pub mod facts;
+pub mod matcher;
+pub mod route;
+pub mod rules;
+pub mod split;
+pub mod trace;
+pub mod traffic;
+pub mod units;
+mod written;

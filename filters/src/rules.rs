@@ -1,0 +1,88 @@
+//! The rules: all that may change while running.
+//!
+//! In: the written form, from YAML or JSON. Out: a [`Ruleset`], the only thing the relay accepts, or all
+//! problems at once. The written form is kept inside, so that it can be shown; the relay never reads it.
+
+mod address;
+mod compile;
+mod decision;
+pub mod engine;
+mod literal;
+mod name;
+pub(crate) mod ordered;
+pub(crate) mod problem;
+mod ruleset;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+pub use address::{Address, Fault as AddressFault};
+pub use compile::compile;
+pub use decision::{Decision, EngineId, How, Request};
+pub use literal::Literal;
+pub use name::{Name, Tag};
+pub use ordered::{Ordered, WrittenTwice};
+pub use problem::Problem;
+pub use ruleset::Ruleset;
+
+use crate::{split, trace, traffic};
+
+/// Rules as they are written: what stands under `rules` in the file, and what the API takes as JSON.
+#[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rules {
+    /// The inference servers, by name, in this order. At least one.
+    pub engines: Ordered<Name, engine::Rule>,
+    /// The engine for what no split matches and for all that is not inference.
+    pub default_engine: Name,
+    /// How inference requests are split between engines: of these, the first whose `match` fits decides.
+    /// Default: none, so everything goes to the default engine.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub splits: Vec<split::Rule>,
+    /// How test traffic is told from real traffic.
+    #[serde(default)]
+    pub traffic: traffic::Rule,
+    /// How exchanges are traced.
+    #[serde(default)]
+    pub trace: trace::Rule,
+}
+
+/// What a fuzzer feeds: no bytes may panic, and what compiles must survive being printed and read again.
+#[cfg(any(test, fuzzing))]
+pub fn fuzz_rules_json(bytes: &[u8]) {
+    use crate::facts;
+    use crate::route::Route;
+
+    let Ok(rules) = serde_json::from_slice::<Rules>(bytes) else {
+        return;
+    };
+    let printed = serde_json::to_vec(&rules).expect("the written form has only string keys");
+    let again: Rules = serde_json::from_slice(&printed).expect("what is printed can be read");
+    assert_eq!(rules, again);
+    let Ok(ruleset) = compile(&rules) else {
+        return;
+    };
+    assert_eq!(
+        ruleset.hash(),
+        compile(&again).expect("equal rules compile alike").hash()
+    );
+    let headers = http::HeaderMap::new();
+    let body = facts::scan(br#"{"model":"m","user":"u"}"#, ruleset.wanted_body_keys()).ok();
+    let decision = ruleset.decide(
+        &Request {
+            method: &http::Method::POST,
+            path: "/v1/chat/completions",
+            route: Route::ChatCompletions,
+            headers: &headers,
+            body: body.as_ref(),
+            client: None,
+            trusted: true,
+        },
+        1,
+        bytes,
+    );
+    assert!(ruleset.engine(decision.engine).is_some());
+}
+
+#[cfg(test)]
+mod tests;

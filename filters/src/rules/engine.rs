@@ -1,0 +1,207 @@
+//! An engine: what a person writes about it, and what the relay reads.
+//!
+//! In: one entry of `rules.engines`. Out: an [`Engine`] whose every field is decided, or problems.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::address::Address;
+use super::literal::Literal;
+use super::name::{Name, Tag};
+use super::ordered::Ordered;
+use super::problem::{Place, Problems, list};
+use crate::units::Period;
+
+/// An inference server that exchanges can be sent to.
+#[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Engine")]
+pub struct Rule {
+    /// What the server is.
+    pub kind: Kind,
+    /// Where it listens: `http://HOST:PORT` (DNS name, IPv4, or IPv6 in brackets). Default port: 80.
+    /// A path, a query, user info and https are refused.
+    pub url: Address,
+    /// The tag sent upstream, given back to callers and used as the metric label `gray_tag`: 1 to 64
+    /// visible ASCII characters, not another engine's name or tag. Default: the engine's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<Tag>,
+    /// Top-level fields of JSON request bodies that are set to a value on the way to this engine, such as
+    /// `model`. Not allowed: `stream`, `stream_options`, `messages`, `prompt` and `n`, since they would change
+    /// what the meter measures. Default: none.
+    #[serde(default, skip_serializing_if = "Ordered::is_empty")]
+    pub set: Ordered<String, Literal>,
+    /// Whether streams that did not ask for usage are made to ask, so that tokens can be counted.
+    /// Default: `pass`.
+    #[serde(default)]
+    pub usage: Usage,
+    /// Which `Host` the engine is told. Default: `keep`.
+    #[serde(default)]
+    pub host: Host,
+    /// How long the relay waits for this engine.
+    #[serde(default)]
+    pub timeouts: TimeoutRule,
+}
+
+/// What kind of server an engine is.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// vLLM's OpenAI-compatible server.
+    Vllm,
+    /// SGLang.
+    Sglang,
+    /// llama.cpp's server.
+    Llamacpp,
+    /// Any other server that speaks OpenAI's API.
+    Openai,
+}
+
+/// What is done about usage, the token counts at the end of a stream.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Usage {
+    /// Requests are passed as they are; tokens are counted where the caller asked for usage.
+    #[default]
+    Pass,
+    /// `stream_options.include_usage` is added where the caller did not ask, and the event that it adds to
+    /// the answer is taken out again.
+    Inject,
+}
+
+/// Which `Host` an engine is told.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Eq, Hash, JsonSchema, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Host {
+    /// The one the caller sent.
+    #[default]
+    Keep,
+    /// The host and port of the engine's `url`.
+    Engine,
+}
+
+/// How long the relay waits for an engine. Each is longer than 0 and at most 365 days.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "Timeouts")]
+pub struct TimeoutRule {
+    /// For a connection. Default: `5s`.
+    pub connect: Period,
+    /// From the request's last byte to the answer's first. Default: `10m`, since an engine may queue.
+    pub first_byte: Period,
+    /// Between two bytes of the answer. Default: `2m`.
+    pub idle: Period,
+    /// For the whole exchange. Default: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub total: Option<Period>,
+}
+
+impl Default for TimeoutRule {
+    fn default() -> TimeoutRule {
+        TimeoutRule {
+            connect: Duration::from_secs(5).into(),
+            first_byte: Duration::from_secs(10 * 60).into(),
+            idle: Duration::from_secs(2 * 60).into(),
+            total: None,
+        }
+    }
+}
+
+/// The longest timeout: 365 days, far from where adding it to a point in time could overflow.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+/// Fields of a body that decide what is measured, so that they must reach every engine as they came.
+const NOT_SET: [&str; 5] = ["stream", "stream_options", "messages", "prompt", "n"];
+
+/// An engine as the relay reads it.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    /// Its name in the rules.
+    pub name: Arc<str>,
+    /// What kind of server it is.
+    pub kind: Kind,
+    /// Where it listens.
+    pub address: Address,
+    /// Its tag: the one given, else its name. Visible ASCII, so always a valid header value.
+    pub tag: Arc<str>,
+    /// Fields of the body to set, each with its value as JSON text.
+    pub set: Vec<(Box<str>, Vec<u8>)>,
+    /// What is done about usage.
+    pub usage: Usage,
+    /// Which `Host` it is told.
+    pub host: Host,
+    /// How long the relay waits for it.
+    pub timeouts: Timeouts,
+}
+
+/// How long the relay waits for an engine; none is zero.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Timeouts {
+    /// For a connection.
+    pub connect: Duration,
+    /// From the request's last byte to the answer's first.
+    pub first_byte: Duration,
+    /// Between two bytes of the answer.
+    pub idle: Duration,
+    /// For the whole exchange, if that is limited.
+    pub total: Option<Duration>,
+}
+
+/// Compiles one engine; what is wrong with it goes to `problems`.
+pub(super) fn compile(
+    name: &Name,
+    rule: &Rule,
+    place: Place<'_>,
+    problems: &mut Problems,
+) -> Engine {
+    let set_place = place.key("set");
+    for key in rule.set.keys() {
+        if key.is_empty() {
+            problems.add(
+                set_place.key(key),
+                "a field of the body has a name of at least one character; found none",
+            );
+        } else if NOT_SET.contains(&key.as_str()) {
+            problems.add(
+                set_place.key(key),
+                format_args!(
+                    "{key:?} may not be set, since that would change what the meter measures (not allowed: {})",
+                    list(NOT_SET.into_iter())
+                ),
+            );
+        }
+    }
+    let timeouts = place.key("timeouts");
+    let mut limit = |key: &str, period: Period| {
+        let length = period.get();
+        if length.is_zero() || length > LONGEST {
+            problems.add(
+                timeouts.key(key),
+                format_args!("a timeout is longer than 0s and at most 365d; found {period}"),
+            );
+        }
+        length
+    };
+    Engine {
+        name: name.as_str().into(),
+        kind: rule.kind,
+        address: rule.url.clone(),
+        tag: rule.tag.as_ref().map_or(name.as_str(), Tag::as_str).into(),
+        set: rule
+            .set
+            .iter()
+            .map(|(key, value)| (key.as_str().into(), value.json()))
+            .collect(),
+        usage: rule.usage,
+        host: rule.host,
+        timeouts: Timeouts {
+            connect: limit("connect", rule.timeouts.connect),
+            first_byte: limit("first_byte", rule.timeouts.first_byte),
+            idle: limit("idle", rule.timeouts.idle),
+            total: rule.timeouts.total.map(|total| limit("total", total)),
+        },
+    }
+}

@@ -1,0 +1,86 @@
+//! Compiled rules: immutable, and all an exchange needs to know of them.
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use super::engine::Engine;
+use super::{Decision, EngineId, How, Request, Rules};
+use crate::split::Split;
+use crate::traffic::Classes;
+
+/// Rules that compiled. Everything they name exists.
+#[derive(Clone, Debug)]
+pub struct Ruleset {
+    pub(super) written: Rules,
+    pub(super) hash: u64,
+    // every EngineId of this ruleset is an index of this list
+    pub(super) engines: Vec<Engine>,
+    pub(super) default_engine: EngineId,
+    // one for each written split, in order
+    pub(super) splits: Vec<Split>,
+    pub(super) wanted: Vec<Box<str>>,
+    pub(super) classes: Classes,
+}
+
+impl Ruleset {
+    /// A hash that is equal wherever the rules are equal: `XXH3_64` of their JSON, defaults filled in.
+    /// Spelling (YAML or JSON, `60s` or `1m`, a default written out) does not count; the order of engines,
+    /// splits, weights and keys does. Shown as 16 hexadecimal digits.
+    pub fn hash(&self) -> u64 {
+        self.hash
+    }
+
+    /// The rules as they were written.
+    pub fn written(&self) -> &Rules {
+        &self.written
+    }
+
+    /// All engines, in file order.
+    pub fn engines(&self) -> &[Engine] {
+        &self.engines
+    }
+
+    /// An engine; none if the id is of another ruleset that had more engines.
+    pub fn engine(&self, id: EngineId) -> Option<&Engine> {
+        self.engines.get(id.index())
+    }
+
+    /// The engine for what no split matches and for all that is not inference.
+    pub fn default_engine(&self) -> EngineId {
+        self.default_engine
+    }
+
+    /// The top-level body fields that [`Request::body`] must be scanned for, in this order.
+    pub fn wanted_body_keys(&self) -> &[Box<str>] {
+        &self.wanted
+    }
+
+    /// Where a request goes: by the first split that it fits, else to the default engine. Inside a split
+    /// force comes before stickiness and stickiness before the draw.
+    pub fn decide(&self, request: &Request<'_>, seed: u64, id: &[u8]) -> Decision {
+        let traffic = self.classes.of(request);
+        if request.route.is_inference() {
+            for (index, split) in self.splits.iter().enumerate() {
+                if let Some((engine, how)) = split.choose(request, seed, id) {
+                    return Decision {
+                        engine,
+                        split: Some(index),
+                        how,
+                        traffic,
+                    };
+                }
+            }
+        }
+        Decision {
+            engine: self.default_engine,
+            split: None,
+            how: How::Default,
+            traffic,
+        }
+    }
+}
+
+/// The hash of written rules; see [`Ruleset::hash`].
+pub(super) fn hash(rules: &Rules) -> u64 {
+    let json = serde_json::to_vec(rules).expect("the written form has only string keys");
+    xxh3_64(&json)
+}
