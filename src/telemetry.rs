@@ -1,0 +1,94 @@
+//! Where records go when exchanges end: metrics, the log and the ring.
+//!
+//! In: one [`Record`] an exchange. Out: the metrics page, log lines, the list of the last exchanges. Nothing here can
+//! slow an exchange: what is full drops, and counts what it drops.
+
+pub mod line;
+pub mod log;
+pub mod metrics;
+pub mod models;
+pub mod ring;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use greylag_filters::meter::Offset;
+
+use crate::record::Record;
+use log::Log;
+use metrics::Metrics;
+pub use metrics::Gaps;
+use models::Models;
+use ring::Ring;
+
+/// The sinks of records.
+#[derive(Debug)]
+pub struct Telemetry {
+    /// All metrics.
+    pub metrics: Metrics,
+    /// The last exchanges.
+    pub ring: Ring,
+    /// The models that may be labels.
+    pub models: Models,
+    log: Log,
+    in_flight: AtomicU64,
+}
+
+impl Telemetry {
+    /// Sinks with a ring of `ring` bytes and the log that `log` writes.
+    pub fn new(ring: u64, log: Log) -> Arc<Self> {
+        Arc::new(Telemetry {
+            metrics: Metrics::new(),
+            ring: Ring::new(ring),
+            models: Models::default(),
+            log,
+            in_flight: AtomicU64::new(0),
+        })
+    }
+
+    /// An exchange has begun.
+    pub fn began(&self) {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Exchanges that have begun and not ended.
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
+    /// An exchange has ended. `connecting` is how much of its time went into connecting.
+    pub fn ended(&self, record: Record, connecting: Duration) {
+        let model = self.models.label(record.model.as_deref());
+        self.metrics.count(&record, &model, connecting);
+        self.log.line(&record);
+        self.ring.push(record);
+        self.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// The gaps between the token events of one stream; noting one takes no lock.
+    pub fn gaps(&self, record: &Record) -> Gaps {
+        let model = self.models.label(record.model.as_deref());
+        self.metrics.gaps(record, &model)
+    }
+
+    /// An answer, or a request, of an inference route that could not be read.
+    pub fn unmetered(&self, reason: &'static str) {
+        self.metrics.unmetered(reason);
+    }
+
+    /// The metrics page, in Prometheus' text format.
+    pub fn page(&self) -> String {
+        self.metrics.page(self.in_flight(), self.log.dropped())
+    }
+
+    /// Writes out what the log still holds.
+    pub fn flush(&self) {
+        self.log.flush();
+    }
+}
+
+/// Seconds of an offset, as metrics have them.
+pub fn seconds(offset: Offset) -> f64 {
+    offset.as_secs_f64()
+}

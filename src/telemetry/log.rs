@@ -1,0 +1,131 @@
+//! The access log: one JSON line an exchange.
+//!
+//! In: records. Out: lines on standard output or in a file, written by a thread of its own. A sink that blocks never
+//! holds up an exchange: lines wait in a bounded buffer, and past that they are dropped and counted.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use super::line;
+use crate::record::Record;
+
+/// The most that waits to be written, in bytes.
+const ROOM: usize = 1 << 20;
+/// How long a line may wait before it is written.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// The access log.
+#[derive(Debug)]
+pub struct Log {
+    shared: Option<Arc<Shared>>,
+    writer: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    waiting: Mutex<Vec<u8>>,
+    dropped: AtomicU64,
+    ending: AtomicBool,
+    end: Condvar,
+}
+
+impl Log {
+    /// A log that writes nothing.
+    pub fn off() -> Self {
+        Log {
+            shared: None,
+            writer: Mutex::new(None),
+        }
+    }
+
+    /// A log on standard output.
+    pub fn stdout() -> Self {
+        Log::to(Box::new(io::stdout()))
+    }
+
+    /// A log at the end of a file, which is made if it is not there.
+    ///
+    /// # Errors
+    /// The file cannot be opened for appending.
+    pub fn file(path: &Path) -> io::Result<Self> {
+        let file = OpenOptions::new().create(true).append(true).open(path)?;
+        Ok(Log::to(Box::new(file)))
+    }
+
+    fn to(sink: Box<dyn Write + Send>) -> Self {
+        let shared = Arc::new(Shared::default());
+        let writing = shared.clone();
+        let writer = std::thread::Builder::new()
+            .name("log".into())
+            .spawn(move || write_all(&writing, sink));
+        Log {
+            shared: writer.is_ok().then_some(shared),
+            writer: Mutex::new(writer.ok()),
+        }
+    }
+
+    /// Adds the record's line.
+    pub fn line(&self, record: &Record) {
+        let Some(shared) = &self.shared else { return };
+        let mut waiting = shared.waiting.lock();
+        let before = waiting.len();
+        line::write(record, &mut waiting);
+        if waiting.len() > ROOM {
+            waiting.truncate(before);
+            shared.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// How many lines were dropped.
+    pub fn dropped(&self) -> u64 {
+        self.shared
+            .as_ref()
+            .map_or(0, |shared| shared.dropped.load(Ordering::Relaxed))
+    }
+
+    /// Writes what waits and ends the log; for a sink that blocks, it waits no longer than a second.
+    pub fn flush(&self) {
+        let (Some(shared), Some(writer)) = (&self.shared, self.writer.lock().take()) else {
+            return;
+        };
+        shared.ending.store(true, Ordering::Relaxed);
+        shared.end.notify_all();
+        for _ in 0..100 {
+            if writer.is_finished() {
+                let _ = writer.join();
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+fn write_all(shared: &Shared, mut sink: Box<dyn Write + Send>) {
+    let mut lines = Vec::new();
+    loop {
+        let ending = shared.ending.load(Ordering::Relaxed);
+        {
+            let mut waiting = shared.waiting.lock();
+            if waiting.is_empty() && !ending {
+                shared.end.wait_for(&mut waiting, PAUSE);
+            }
+            std::mem::swap(&mut *waiting, &mut lines);
+        }
+        // A sink that is gone takes no lines any more; exchanges go on.
+        if !lines.is_empty() && sink.write_all(&lines).and_then(|()| sink.flush()).is_err() {
+            shared.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        lines.clear();
+        if ending {
+            return;
+        }
+        std::thread::sleep(PAUSE);
+    }
+}

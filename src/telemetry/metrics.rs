@@ -1,0 +1,381 @@
+//! All metrics, by name.
+//!
+//! In: records as exchanges end, and the gaps of streams. Out: Prometheus' text format. Every label comes from a closed
+//! set: engines' tags, models that engines serve, routes, methods, statuses and enums; never from a caller's text. The
+//! table of `docs/metrics.md` is this file's, for people.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use greylag_filters::meter::Figures;
+use greylag_filters::traffic::Class;
+use parking_lot::RwLock;
+use prometheus::local::LocalHistogram;
+use prometheus::{
+    Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
+    Opts, Registry, TextEncoder,
+};
+
+use crate::record::Record;
+use crate::reply::Reason;
+
+/// Upper bounds in seconds, from half a millisecond: engines decode a token in less than ten.
+const SECONDS: [f64; 21] = [
+    0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
+    10.0, 30.0, 60.0, 120.0,
+];
+/// Upper bounds in seconds for what Greylag itself takes.
+const OWN_SECONDS: [f64; 12] = [
+    0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25,
+];
+const LEG: [&str; 4] = ["gray_tag", "model_name", "leg", "traffic"];
+
+/// The metrics and their registry.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    duration: HistogramVec,
+    requests: IntCounterVec,
+    ttft: HistogramVec,
+    inter_chunk: HistogramVec,
+    time_per_output_token: HistogramVec,
+    e2e: HistogramVec,
+    output_tokens: IntCounterVec,
+    prompt_tokens: IntCounterVec,
+    outcomes: IntCounterVec,
+    finish_reasons: IntCounterVec,
+    overhead: Histogram,
+    client_abort: Histogram,
+    unmetered: IntCounterVec,
+    refused: IntCounterVec,
+    retried: IntCounter,
+    reloads: IntCounterVec,
+    log_dropped: IntCounter,
+    in_flight: IntGauge,
+    rules_version: IntGauge,
+    connections: IntGauge,
+    memory: IntGauge,
+    // the handles of one engine's exchanges, so that ending one does not look each of them up
+    series: RwLock<HashMap<Key, Arc<Series>>>,
+}
+
+type Key = (Arc<str>, Arc<str>, Class);
+
+// The metrics with the labels of `LEG`, for one set of them.
+#[derive(Debug)]
+struct Series {
+    ttft: Histogram,
+    inter_chunk: Histogram,
+    time_per_output_token: Histogram,
+    e2e: Histogram,
+    output_tokens: IntCounter,
+    prompt_tokens: IntCounter,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Metrics::new()
+    }
+}
+
+impl Metrics {
+    /// All metrics, at zero.
+    pub fn new() -> Self {
+        let registry = Registry::new();
+        let make = Maker(&registry);
+        let build = make.gauges("greylag_build_info", "The version that runs; the value is always 1.", &["version"]);
+        build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
+        Metrics {
+            duration: make.histograms(
+                "model_inference_duration_seconds",
+                "Time from an inference request's head to its answer's last byte.",
+                &SECONDS,
+                &["gray_tag", "model_name", "status_code"],
+            ),
+            requests: make.counters(
+                "model_request_total",
+                "Requests by engine tag, route and method.",
+                &["gray_tag", "route", "http_method"],
+            ),
+            ttft: make.histograms(
+                "greylag_ttft_seconds",
+                "Time from the request's last byte written to the engine to the first token event read.",
+                &SECONDS,
+                &LEG,
+            ),
+            inter_chunk: make.histograms(
+                "greylag_inter_chunk_seconds",
+                "Gaps between token events as they come from the engine; several in one read have none.",
+                &SECONDS,
+                &LEG,
+            ),
+            time_per_output_token: make.histograms(
+                "greylag_time_per_output_token_seconds",
+                "Time between first and last token event, divided by one less than the tokens of usage.",
+                &SECONDS,
+                &LEG,
+            ),
+            e2e: make.histograms(
+                "greylag_e2e_seconds",
+                "Time from the request's last byte written to the last token event, or to a plain answer's end.",
+                &SECONDS,
+                &LEG,
+            ),
+            output_tokens: make.counters("greylag_output_tokens_total", "Output tokens, from usage.", &LEG),
+            prompt_tokens: make.counters("greylag_prompt_tokens_total", "Prompt tokens, from usage.", &LEG),
+            outcomes: make.counters(
+                "greylag_outcomes_total",
+                "Exchanges by what became of them.",
+                &["gray_tag", "model_name", "leg", "traffic", "route", "outcome"],
+            ),
+            finish_reasons: make.counters(
+                "greylag_finish_reasons_total",
+                "Choices by why they ended.",
+                &["gray_tag", "model_name", "leg", "traffic", "finish_reason"],
+            ),
+            overhead: make.histogram(
+                "greylag_overhead_seconds",
+                "Time from a request whole in memory to its last byte written to the engine, connecting left out.",
+            ),
+            client_abort: make.histogram(
+                "greylag_client_abort_seconds",
+                "Time from noticing that a client left to the engine's connection being closed.",
+            ),
+            unmetered: make.counters(
+                "greylag_unmetered_total",
+                "Requests or answers of inference routes that were passed on unread, by reason.",
+                &["reason"],
+            ),
+            refused: make.counters("greylag_refused_total", "Answers that Greylag gave itself, by reason.", &["reason"]),
+            retried: make.counter("greylag_retried_total", "Exchanges that were sent to an engine twice."),
+            reloads: make.counters(
+                "greylag_rules_reload_total",
+                "Attempts to change the rules, by result.",
+                &["result"],
+            ),
+            log_dropped: make.counter("greylag_log_dropped_total", "Log lines that found no room."),
+            in_flight: make.gauge("greylag_in_flight", "Exchanges that have begun and not ended."),
+            rules_version: make.gauge("greylag_rules_version", "The version of the rules in force."),
+            connections: make.gauge("greylag_connections", "Connections that clients have open."),
+            memory: make.gauge("greylag_body_memory_bytes", "Memory that request bodies hold, of limits.memory."),
+            series: RwLock::default(),
+            registry,
+        }
+    }
+
+    /// Counts an exchange that has ended.
+    pub fn count(&self, record: &Record, model: &Arc<str>, connecting: Duration) {
+        let tag = record.tag.as_deref().unwrap_or("none");
+        let route = record.route.label();
+        let method = method_label(&record.method);
+        self.requests.with_label_values(&[tag, route, method]).inc();
+        let traffic = record.traffic.label();
+        let outcome = record.outcome.label();
+        self.outcomes
+            .with_label_values(&[tag, model, PRIMARY, traffic, route, outcome])
+            .inc();
+        if record.attempts > 1 {
+            self.retried.inc();
+        }
+        if record.engine_status.is_none()
+            && let Some(reason) = record.reason
+        {
+            self.refused(reason);
+        }
+        if let (Some(left), Some(ended)) = (record.times.left, record.times.ended) {
+            self.client_abort.observe(ended.saturating_sub(left).as_secs_f64());
+        }
+        if let Some(overhead) = record.times.overhead(connecting) {
+            self.overhead.observe(overhead.as_secs_f64());
+        }
+        if record.route.is_inference() {
+            self.count_inference(record, model, tag);
+        }
+    }
+
+    fn count_inference(&self, record: &Record, model: &Arc<str>, tag: &str) {
+        if let (Some(status), Some(ended)) = (record.status, record.times.ended) {
+            let mut digits = itoa::Buffer::new();
+            self.duration
+                .with_label_values(&[tag, model, digits.format(status)])
+                .observe(ended.as_secs_f64());
+        }
+        let Some(figures) = &record.figures else { return };
+        let series = self.series(record, model);
+        series.count(record, figures);
+        for (reason, choices) in figures.finish_reasons.iter() {
+            self.finish_reasons
+                .with_label_values(&[tag, model, PRIMARY, record.traffic.label(), reason.label()])
+                .inc_by(choices);
+        }
+        if let Some(reason) = figures.unmetered {
+            self.unmetered(reason.label());
+        }
+    }
+
+    /// The gaps of one stream.
+    pub fn gaps(&self, record: &Record, model: &Arc<str>) -> Gaps {
+        Gaps(self.series(record, model).inter_chunk.local())
+    }
+
+    /// Something of an inference route that was not read.
+    pub fn unmetered(&self, reason: &str) {
+        self.unmetered.with_label_values(&[reason]).inc();
+    }
+
+    /// An answer of ours.
+    pub fn refused(&self, reason: Reason) {
+        self.refused.with_label_values(&[reason.code()]).inc();
+    }
+
+    /// An attempt to change the rules: `ok`, `conflict` or `invalid`.
+    pub fn reloaded(&self, result: &'static str) {
+        self.reloads.with_label_values(&[result]).inc();
+    }
+
+    /// The version of the rules in force.
+    pub fn rules_version(&self, version: u64) {
+        self.rules_version.set(i64::try_from(version).unwrap_or(i64::MAX));
+    }
+
+    /// A client's connection has come.
+    pub fn connected(&self) {
+        self.connections.inc();
+    }
+
+    /// A client's connection has gone.
+    pub fn disconnected(&self) {
+        self.connections.dec();
+    }
+
+    /// The memory that bodies hold.
+    pub fn memory(&self, bytes: u64) {
+        self.memory.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+    }
+
+    /// The page.
+    pub fn page(&self, in_flight: u64, log_dropped: u64) -> String {
+        self.in_flight.set(i64::try_from(in_flight).unwrap_or(i64::MAX));
+        self.log_dropped
+            .inc_by(log_dropped.saturating_sub(self.log_dropped.get()));
+        let mut page = Vec::new();
+        TextEncoder::new()
+            .encode(&self.registry.gather(), &mut page)
+            .expect("a vector takes what is written to it");
+        String::from_utf8_lossy(&page).into_owned()
+    }
+
+    fn series(&self, record: &Record, model: &Arc<str>) -> Arc<Series> {
+        let tag = record.tag.clone().unwrap_or_else(|| Arc::from("none"));
+        let key = (tag, model.clone(), record.traffic);
+        if let Some(series) = self.series.read().get(&key) {
+            return series.clone();
+        }
+        let labels = [&*key.0, &*key.1, PRIMARY, record.traffic.label()];
+        let series = Arc::new(Series {
+            ttft: self.ttft.with_label_values(&labels),
+            inter_chunk: self.inter_chunk.with_label_values(&labels),
+            time_per_output_token: self.time_per_output_token.with_label_values(&labels),
+            e2e: self.e2e.with_label_values(&labels),
+            output_tokens: self.output_tokens.with_label_values(&labels),
+            prompt_tokens: self.prompt_tokens.with_label_values(&labels),
+        });
+        self.series.write().insert(key, series.clone());
+        series
+    }
+}
+
+impl Series {
+    fn count(&self, record: &Record, figures: &Figures) {
+        if let Some(ttft) = record.ttft() {
+            self.ttft.observe(ttft.as_secs_f64());
+        }
+        if let Some(e2e) = record.e2e() {
+            self.e2e.observe(e2e.as_secs_f64());
+        }
+        if let Some(time) = figures.time_per_output_token() {
+            self.time_per_output_token.observe(time.as_secs_f64());
+        }
+        if let Some(usage) = &figures.usage {
+            self.prompt_tokens.inc_by(usage.prompt.unwrap_or(0));
+            self.output_tokens.inc_by(usage.completion.unwrap_or(0));
+        }
+    }
+}
+
+/// The gaps of one stream: noted without a lock, and added to the metrics when the stream ends.
+#[derive(Debug)]
+pub struct Gaps(LocalHistogram);
+
+impl Gaps {
+    /// Notes `token_events` of one read, the first of them `gap` after the one before; the others have no gap.
+    pub fn note(&self, token_events: u32, gap: Option<Duration>) {
+        if let Some(gap) = gap {
+            self.0.observe(gap.as_secs_f64());
+        }
+        for _ in 1..token_events {
+            self.0.observe(0.0);
+        }
+    }
+}
+
+impl Drop for Gaps {
+    fn drop(&mut self) {
+        self.0.flush();
+    }
+}
+
+/// The leg that answers the caller.
+const PRIMARY: &str = "primary";
+
+fn method_label(method: &http::Method) -> &'static str {
+    match method.as_str() {
+        "GET" => "GET",
+        "HEAD" => "HEAD",
+        "POST" => "POST",
+        "PUT" => "PUT",
+        "DELETE" => "DELETE",
+        "OPTIONS" => "OPTIONS",
+        "PATCH" => "PATCH",
+        _ => "other",
+    }
+}
+
+struct Maker<'a>(&'a Registry);
+
+impl Maker<'_> {
+    fn register<C: prometheus::core::Collector + Clone + 'static>(&self, made: prometheus::Result<C>) -> C {
+        let collector = made.expect("names, help and labels in this file are valid");
+        self.0
+            .register(Box::new(collector.clone()))
+            .expect("each name in this file stands once");
+        collector
+    }
+
+    fn histograms(&self, name: &str, help: &str, bounds: &[f64], labels: &[&str]) -> HistogramVec {
+        let options = HistogramOpts::new(name, help).buckets(bounds.to_vec());
+        self.register(HistogramVec::new(options, labels))
+    }
+
+    fn histogram(&self, name: &str, help: &str) -> Histogram {
+        let options = HistogramOpts::new(name, help).buckets(OWN_SECONDS.to_vec());
+        self.register(Histogram::with_opts(options))
+    }
+
+    fn counters(&self, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
+        self.register(IntCounterVec::new(Opts::new(name, help), labels))
+    }
+
+    fn counter(&self, name: &str, help: &str) -> IntCounter {
+        self.register(IntCounter::new(name, help))
+    }
+
+    fn gauges(&self, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
+        self.register(IntGaugeVec::new(Opts::new(name, help), labels))
+    }
+
+    fn gauge(&self, name: &str, help: &str) -> IntGauge {
+        self.register(IntGauge::new(name, help))
+    }
+}

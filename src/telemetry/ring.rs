@@ -1,0 +1,99 @@
+//! The last exchanges, bounded by bytes.
+//!
+//! In: records. Out: the newest ones, newest first. A record is shared, never copied, and leaves when newer ones need
+//! its room.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use crate::record::Record;
+
+/// A bounded queue of records.
+#[derive(Debug)]
+pub struct Ring {
+    limit: u64,
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    // 0 <= bytes <= limit; the sum of the weights in `records`
+    bytes: u64,
+    records: VecDeque<Arc<Record>>,
+}
+
+impl Ring {
+    /// A ring of at most `limit` bytes; 0 keeps nothing.
+    pub fn new(limit: u64) -> Self {
+        Ring {
+            limit,
+            inner: Mutex::default(),
+        }
+    }
+
+    /// Adds a record; old ones make room.
+    pub fn push(&self, record: Record) {
+        let weight = weight(&record);
+        if weight > self.limit {
+            return;
+        }
+        let record = Arc::new(record);
+        // What leaves is freed after the lock.
+        let mut left = Vec::new();
+        let mut inner = self.inner.lock();
+        while inner.bytes + weight > self.limit {
+            let Some(oldest) = inner.records.pop_front() else { break };
+            inner.bytes -= self::weight(&oldest);
+            left.push(oldest);
+        }
+        inner.bytes += weight;
+        inner.records.push_back(record);
+    }
+
+    /// The newest `most` records that `wanted` accepts, newest first.
+    pub fn newest(&self, most: usize, wanted: impl Fn(&Record) -> bool) -> Vec<Arc<Record>> {
+        // Pointers are taken under the lock, and looked into after it.
+        let all: Vec<Arc<Record>> = self.inner.lock().records.iter().rev().cloned().collect();
+        all.into_iter().filter(|record| wanted(record)).take(most).collect()
+    }
+}
+
+fn weight(record: &Record) -> u64 {
+    let texts = record.id.len() + record.path.len() + record.model.as_ref().map_or(0, |m| m.len());
+    let timeline = size_of_val(record.timeline.events());
+    (size_of::<Record>() + texts + timeline) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(id: u64) -> Record {
+        Record {
+            id: id.to_string().into(),
+            ..Record::default()
+        }
+    }
+
+    #[test]
+    fn old_records_make_room_for_new_ones() {
+        let room = 10 * weight(&record(0));
+        let ring = Ring::new(room);
+        for id in 0..100 {
+            ring.push(record(id));
+        }
+        assert!(ring.inner.lock().bytes <= room);
+        let newest = ring.newest(3, |record| !record.id.ends_with('8'));
+        let ids: Vec<&str> = newest.iter().map(|record| &*record.id).collect();
+        assert_eq!(ids, ["99", "97", "96"]);
+    }
+
+    #[test]
+    fn a_ring_without_room_keeps_nothing() {
+        let ring = Ring::new(0);
+        ring.push(record(1));
+        assert!(ring.newest(1, |_| true).is_empty());
+    }
+}
