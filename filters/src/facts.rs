@@ -1,25 +1,162 @@
-//! What a request's body says.
+//! Reads from a request's body what rules ask about.
+//!
+//! In: a whole body, and the names of the keys that rules want. Out: a [`Body`], or the first [`Fault`] if it is
+//! not one JSON object. One walk at the speed of a vector search, no tree; what is kept is short, however long the
+//! prompt.
 
-use serde_json::Value;
+use crate::json::{Cursor, Fault, Flaw, Kind, Member, Spans};
 
-/// The facts of a JSON body.
-#[derive(Clone, Debug)]
+/// What a request body says.
+///
+/// Of duplicate keys the last one counts, as in Python's `json`, and so in vLLM.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Body {
-    /// The model asked for.
+    /// `model`, if it is a string.
     pub model: Option<Box<str>>,
-    /// Whether a stream is asked for.
+    /// `stream` is true.
     pub stream: bool,
-    /// The values of the wanted keys, in their order.
+    /// `user`, if it is a string.
+    pub user: Option<Box<str>>,
+    /// `n`, the number of choices asked for.
+    pub n: Option<u64>,
+    /// `stream_options.include_usage` is true.
+    pub include_usage: bool,
+    /// `stream_options.continuous_usage_stats` is true.
+    pub continuous_usage: bool,
+    /// The bytes of the values of `messages`, `prompt` and `input`.
+    pub prompt_bytes: u64,
+    /// The values of the keys that were wanted, in that order: strings as read, numbers and booleans as written.
+    /// Absent: null, an array, an object, or longer than [`LONGEST`].
     pub keys: Vec<Option<Box<str>>>,
+    /// Where the members stand, for [`crate::edit::splice`].
+    pub spans: Spans,
 }
 
-/// Reads the facts of a body.
-pub fn scan(body: &[u8], wanted: &[Box<str>]) -> Result<Body, serde_json::Error> {
-    let value: Value = serde_json::from_slice(body)?;
-    let text = |key: &str| value.get(key).and_then(Value::as_str).map(Box::from);
-    Ok(Body {
-        model: text("model"),
-        stream: value.get("stream") == Some(&Value::Bool(true)),
-        keys: wanted.iter().map(|key| text(key)).collect(),
-    })
+/// The longest value that is kept, in bytes as it stands in the body; a longer one counts as absent.
+pub const LONGEST: usize = 4096;
+
+/// Reads a body. `wanted`: keys of the outer object.
+pub fn scan(body: &[u8], wanted: &[Box<str>]) -> Result<Body, Fault> {
+    if let Err(error) = std::str::from_utf8(body) {
+        return Err(Fault {
+            what: Flaw::Utf8,
+            at: error.valid_up_to(),
+        });
+    }
+    let spans = Spans::of(body)?;
+    let mut facts = Body {
+        keys: vec![None; wanted.len()],
+        ..Body::default()
+    };
+    let (mut messages, mut prompt, mut input) = (0, 0, 0);
+    for member in spans.members() {
+        let key = member.key(body);
+        let value = member.value(body);
+        let size = value.len() as u64;
+        if key.is("model") {
+            facts.model = string(member, body);
+        } else if key.is("stream") {
+            facts.stream = value == b"true";
+        } else if key.is("user") {
+            facts.user = string(member, body);
+        } else if key.is("n") {
+            facts.n = Cursor::new(value).count()?;
+        } else if key.is("messages") {
+            messages = size;
+        } else if key.is("prompt") {
+            prompt = size;
+        } else if key.is("input") {
+            input = size;
+        } else if key.is("stream_options") {
+            (facts.include_usage, facts.continuous_usage) = stream_options(member, value)?;
+        }
+        for (wanted, kept) in wanted.iter().zip(&mut facts.keys) {
+            if key.is(wanted) {
+                *kept = scalar(member, body);
+            }
+        }
+    }
+    facts.prompt_bytes = messages + prompt + input;
+    facts.spans = spans;
+    Ok(facts)
 }
+
+/// `include_usage` and `continuous_usage_stats`.
+fn stream_options(member: &Member, value: &[u8]) -> Result<(bool, bool), Fault> {
+    let (mut include, mut continuous) = (false, false);
+    if member.kind() == Kind::Object {
+        Cursor::new(value).object(|cursor, key| {
+            if key.is("include_usage") {
+                include = cursor.is_true()?;
+            } else if key.is("continuous_usage_stats") {
+                continuous = cursor.is_true()?;
+            } else {
+                cursor.skip()?;
+            }
+            Ok(())
+        })?;
+    }
+    Ok((include, continuous))
+}
+
+fn string(member: &Member, body: &[u8]) -> Option<Box<str>> {
+    match member.kind() {
+        Kind::String => Cursor::new(member.value(body))
+            .string()
+            .ok()?
+            .to_text(LONGEST),
+        Kind::Number | Kind::Bool | Kind::Null | Kind::Array | Kind::Object => None,
+    }
+}
+
+fn scalar(member: &Member, body: &[u8]) -> Option<Box<str>> {
+    match member.kind() {
+        Kind::String => string(member, body),
+        Kind::Number | Kind::Bool => std::str::from_utf8(member.value(body))
+            .ok()
+            .filter(|text| text.len() <= LONGEST)
+            .map(Box::from),
+        Kind::Null | Kind::Array | Kind::Object => None,
+    }
+}
+
+/// Any bytes: the scan agrees with serde_json on what is JSON, and on what it reads.
+#[cfg(any(test, fuzzing))]
+pub fn fuzz_facts(bytes: &[u8]) {
+    let wanted = [Box::from("user"), Box::from("k")];
+    let ours = scan(bytes, &wanted);
+    match serde_json::from_slice::<serde_json::Value>(bytes) {
+        Ok(serde_json::Value::Object(theirs)) => match ours {
+            Ok(body) => {
+                let text = |key: &str| theirs.get(key).and_then(|value| value.as_str());
+                let fits = |text: &&str| text.len() <= LONGEST / 6;
+                if let Some(model) = text("model").filter(fits) {
+                    assert_eq!(body.model.as_deref(), Some(model));
+                }
+                if let Some(user) = text("user").filter(fits) {
+                    assert_eq!(body.keys.first().cloned().flatten(), body.user);
+                    assert_eq!(body.user.as_deref(), Some(user));
+                }
+                assert_eq!(body.stream, theirs.get("stream") == Some(&true.into()));
+                let n = theirs.get("n").and_then(serde_json::Value::as_u64);
+                assert_eq!(body.n, n);
+                assert!(body.prompt_bytes <= bytes.len() as u64);
+            }
+            Err(fault) => assert!(
+                matches!(fault.what, Flaw::Deep | Flaw::Members(_)),
+                "{fault} in valid JSON"
+            ),
+        },
+        Ok(_) => assert!(ours.is_err(), "no object, yet read"),
+        // serde_json also refuses what is no fault of the grammar: depth, half surrogates and huge numbers.
+        Err(_) => {
+            let grammar = serde_json::from_slice::<serde::de::IgnoredAny>(bytes);
+            if grammar.is_err() {
+                assert!(ours.is_err(), "invalid JSON, yet read");
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

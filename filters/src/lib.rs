@@ -10,12 +10,19 @@
 )]
 
 pub mod draw;
+pub mod edit;
 pub mod facts;
+pub mod hop;
+pub mod json;
 pub mod matcher;
+pub mod meter;
+pub mod outcome;
 pub mod route;
 pub mod rules;
 pub mod split;
+pub mod sse;
 pub mod trace;
 pub mod traffic;
 pub mod units;
+pub mod usage_strip;
 mod written;

@@ -1,31 +1,151 @@
-//! The route of a request, by its path.
+//! Names the kind of work a path asks for.
+//!
+//! In: a path without its query. Out: a [`Route`] from a closed list. A path with a trailing or doubled slash is
+//! another path: the engines answer 404 to it.
 
-/// What a request asks for.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+use crate::meter::Dialect;
+
+/// The inference routes, and the rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Route {
-    /// `/v1/chat/completions`
+    /// OpenAI chat completions.
     ChatCompletions,
-    /// `/v1/completions`
+    /// OpenAI legacy completions.
     Completions,
-    /// Anything else.
+    /// OpenAI responses.
+    Responses,
+    /// OpenAI embeddings.
+    Embeddings,
+    /// vLLM score.
+    Score,
+    /// Jina and Cohere rerank, as vLLM serves it.
+    Rerank,
+    /// OpenAI audio: transcriptions, translations, speech.
+    Audio,
+    /// Anthropic messages.
+    Messages,
+    /// SGLang's own generation.
+    Generate,
+    /// llama.cpp's own completion.
+    LlamaCompletion,
+    /// TGI's own stream.
+    GenerateStream,
+    /// Anything else: carried to the default engine.
     Other,
 }
 
 impl Route {
-    /// The route of a path without its query.
+    /// The route of a path, given without its query.
     pub fn of(path: &str) -> Route {
         match path {
             "/v1/chat/completions" => Route::ChatCompletions,
             "/v1/completions" => Route::Completions,
-            _ => Route::Other,
+            "/v1/responses" => Route::Responses,
+            "/v1/embeddings" => Route::Embeddings,
+            "/v1/score" => Route::Score,
+            "/v1/rerank" => Route::Rerank,
+            "/v1/messages" => Route::Messages,
+            "/generate" => Route::Generate,
+            "/completion" => Route::LlamaCompletion,
+            "/generate_stream" => Route::GenerateStream,
+            other => match other.strip_prefix("/v1/audio/") {
+                Some(rest) if !rest.is_empty() && !rest.contains('/') => Route::Audio,
+                _ => Route::Other,
+            },
         }
     }
 
-    /// Whether the request is inference, so that it may be split.
+    /// Whether the route is split, collected and measured.
     pub fn is_inference(self) -> bool {
+        self != Route::Other
+    }
+
+    /// How its answers are read; absent where they are not.
+    pub fn dialect(self) -> Option<Dialect> {
         match self {
-            Route::ChatCompletions | Route::Completions => true,
-            Route::Other => false,
+            Route::ChatCompletions => Some(Dialect::Chat),
+            Route::Completions => Some(Dialect::Completions),
+            Route::Responses
+            | Route::Embeddings
+            | Route::Score
+            | Route::Rerank
+            | Route::Audio
+            | Route::Messages
+            | Route::Generate
+            | Route::LlamaCompletion
+            | Route::GenerateStream
+            | Route::Other => None,
+        }
+    }
+
+    /// The metric label: the path, or its template.
+    pub fn label(self) -> &'static str {
+        match self {
+            Route::ChatCompletions => "/v1/chat/completions",
+            Route::Completions => "/v1/completions",
+            Route::Responses => "/v1/responses",
+            Route::Embeddings => "/v1/embeddings",
+            Route::Score => "/v1/score",
+            Route::Rerank => "/v1/rerank",
+            Route::Audio => "/v1/audio/*",
+            Route::Messages => "/v1/messages",
+            Route::Generate => "/generate",
+            Route::LlamaCompletion => "/completion",
+            Route::GenerateStream => "/generate_stream",
+            Route::Other => "other",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_has_the_route_of_its_exact_spelling() {
+        let check = |path: &str, route: Route| assert_eq!(Route::of(path), route, "{path}");
+        check("/v1/chat/completions", Route::ChatCompletions);
+        check("/v1/completions", Route::Completions);
+        check("/v1/audio/transcriptions", Route::Audio);
+        check("/v1/messages", Route::Messages);
+        check("/generate", Route::Generate);
+        check("/completion", Route::LlamaCompletion);
+        check("/generate_stream", Route::GenerateStream);
+        check("/v1/chat/completions/", Route::Other);
+        check("//v1/chat/completions", Route::Other);
+        check("/v1//completions", Route::Other);
+        check("/V1/completions", Route::Other);
+        check("/v1/completions/x", Route::Other);
+        check("/v1/messages/count_tokens", Route::Other);
+        check("/v1/responses/resp_1", Route::Other);
+        check("/v1/audio/", Route::Other);
+        check("/v1/audio/speech/", Route::Other);
+        check("/v1/audio//speech", Route::Other);
+        check("/v1/models", Route::Other);
+        check("/health", Route::Other);
+        check("/", Route::Other);
+        check("", Route::Other);
+    }
+
+    #[test]
+    fn a_label_that_is_a_path_leads_back_to_its_route() {
+        for route in [
+            Route::ChatCompletions,
+            Route::Completions,
+            Route::Responses,
+            Route::Embeddings,
+            Route::Score,
+            Route::Rerank,
+            Route::Audio,
+            Route::Messages,
+            Route::Generate,
+            Route::LlamaCompletion,
+            Route::GenerateStream,
+            Route::Other,
+        ] {
+            assert_eq!(Route::of(route.label()), route);
+            assert_eq!(route.is_inference(), route != Route::Other);
+            assert!(route.is_inference() || route.dialect().is_none());
         }
     }
 }

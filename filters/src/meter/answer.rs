@@ -1,0 +1,117 @@
+//! Reads one JSON value of an answer: an event of a stream, or all of it.
+//!
+//! In: its bytes. Out: what matters to the meter, borrowed. One pass, no tree, nothing allocated but for an error.
+//! A key counts only at its own depth: the same word inside a string or deeper down is skipped.
+
+use super::figures::{FinishReason, FinishReasons, InStreamError, Usage, word};
+use super::{Dialect, chat, completions};
+use crate::json::{Cursor, Fault, Flaw, Kind, Text};
+
+/// What one JSON value of an answer says.
+#[derive(Debug, Default)]
+pub(crate) struct Answer<'a> {
+    /// `choices` is an array.
+    pub(crate) has_choices: bool,
+    /// … and is not empty, so that `usage` stands beside choices.
+    pub(crate) beside_choices: bool,
+    /// The highest `index` of its choices.
+    pub(super) highest_index: u64,
+    /// Some choice bears a token.
+    pub(super) bears_tokens: bool,
+    /// Some choice shows text.
+    pub(super) shows_text: bool,
+    pub(super) finish_reasons: FinishReasons,
+    /// `usage` is an object, whatever it holds.
+    pub(crate) has_usage: bool,
+    pub(super) usage: Option<Usage>,
+    pub(super) error: Option<InStreamError>,
+    pub(super) model: Option<Text<'a>>,
+}
+
+/// What one choice of an event brings.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Choice {
+    pub(super) bears_tokens: bool,
+    pub(super) shows_text: bool,
+}
+
+/// Reads one event's data, or a whole answer.
+pub(crate) fn read(dialect: Dialect, json: &[u8]) -> Result<Answer<'_>, Fault> {
+    let mut cursor = Cursor::new(json);
+    let mut answer = Answer::default();
+    // SGLang's errors are not wrapped: {"object":"error","message":…,"type":…,"code":…}.
+    let (mut is_error, mut bare) = (false, InStreamError::default());
+    match cursor.kind()? {
+        Kind::Object => {}
+        other @ (Kind::Array | Kind::String | Kind::Number | Kind::Bool | Kind::Null) => {
+            return Err(cursor.fault(Flaw::NotObject(other)));
+        }
+    }
+    cursor.object(|cursor, key| {
+        match key.raw() {
+            b"choices" => choices(dialect, cursor, &mut answer)?,
+            b"usage" => {
+                answer.has_usage = cursor.kind()? == Kind::Object;
+                answer.usage = Usage::read(cursor)?;
+            }
+            b"error" => answer.error = InStreamError::value(cursor)?,
+            b"model" if cursor.kind()? == Kind::String => answer.model = Some(cursor.string()?),
+            b"object" if cursor.kind()? == Kind::String => {
+                is_error = cursor.string()?.is("error");
+            }
+            b"type" => bare.kind = word(cursor)?,
+            b"code" => bare.code = word(cursor)?,
+            _ => {
+                cursor.skip()?;
+            }
+        }
+        Ok(())
+    })?;
+    cursor.end()?;
+    if is_error && answer.error.is_none() {
+        answer.error = Some(bare);
+    }
+    Ok(answer)
+}
+
+fn choices<'a>(
+    dialect: Dialect,
+    cursor: &mut Cursor<'a>,
+    answer: &mut Answer<'a>,
+) -> Result<(), Fault> {
+    if cursor.kind()? != Kind::Array {
+        cursor.skip()?;
+        return Ok(());
+    }
+    answer.has_choices = true;
+    cursor.array(|cursor| {
+        answer.beside_choices = true;
+        if cursor.kind()? != Kind::Object {
+            cursor.skip()?;
+            return Ok(());
+        }
+        let mut choice = Choice::default();
+        cursor.object(|cursor, key| {
+            match key.raw() {
+                b"index" => {
+                    let index = cursor.count()?.unwrap_or_default();
+                    answer.highest_index = answer.highest_index.max(index);
+                }
+                b"finish_reason" if cursor.kind()? == Kind::String => {
+                    let reason = cursor.string()?;
+                    if !reason.is_empty() {
+                        answer.finish_reasons.push(FinishReason::of(reason));
+                    }
+                }
+                key => match dialect {
+                    Dialect::Chat => chat::member(cursor, key, &mut choice)?,
+                    Dialect::Completions => completions::member(cursor, key, &mut choice)?,
+                },
+            }
+            Ok(())
+        })?;
+        answer.bears_tokens |= choice.bears_tokens;
+        answer.shows_text |= choice.shows_text;
+        Ok(())
+    })
+}

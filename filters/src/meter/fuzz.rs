@@ -1,0 +1,43 @@
+//! Feeds any bytes to a meter, cut as the bytes themselves say.
+
+use super::{Dialect, Figures, Meter, Offset};
+
+/// The first byte picks the meter, the second the cutting; the rest is the answer. Asserts that the cutting makes
+/// no difference, and that the pieces bear as many token events as the whole.
+pub fn fuzz_meter(bytes: &[u8]) {
+    let Some(([kind, step], answer)) = bytes.split_first_chunk() else {
+        return;
+    };
+    let meter = || {
+        let dialect = if kind & 1 == 0 {
+            Dialect::Chat
+        } else {
+            Dialect::Completions
+        };
+        let limit = if kind & 2 == 0 { 1 << 20 } else { 64 };
+        if kind & 4 == 0 {
+            Meter::stream(dialect, kind & 8 == 0, limit)
+        } else {
+            Meter::whole(dialect, kind & 8 == 0, limit)
+        }
+    };
+    let step = usize::from(*step).max(1);
+    let (cut, events) = run(meter(), answer.chunks(step));
+    let (whole, _) = run(meter(), std::iter::once(answer));
+    assert_eq!(cut, whole);
+    assert!(events <= cut.token_events && cut.token_events <= events + 1);
+    assert!(cut.token_events <= cut.events);
+    assert!(cut.first_token <= cut.last_token);
+    assert!(cut.first_token.is_some() == (cut.token_events > 0));
+}
+
+fn run<'a>(mut meter: Meter, pieces: impl Iterator<Item = &'a [u8]>) -> (Figures, u64) {
+    let at = Offset::from_millis(5);
+    let mut events = 0;
+    for piece in pieces {
+        let fed = meter.feed(at, piece);
+        events += u64::from(fed.token_events);
+        assert!(fed.token_events > 0 || fed.gap.is_none());
+    }
+    (meter.finish(at), events)
+}

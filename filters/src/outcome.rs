@@ -1,0 +1,269 @@
+//! Names how an exchange ended.
+//!
+//! In: what the relay saw of the end, the engine's status, and what the meter read. Out: one [`Outcome`]. A status
+//! of 200 alone is no success: a stream may carry an error, or stop before its terminator.
+
+use crate::meter::Figures;
+
+/// What the relay saw of an exchange's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// The answer was carried whole, by its framing.
+    Complete,
+    /// The engine closed the connection before the answer was whole.
+    EngineClosed,
+    /// The engine reset the connection or the stream.
+    EngineReset,
+    /// There was no connection to be had.
+    Unreachable,
+    /// No answer began in time.
+    FirstByteTimeout,
+    /// Nothing came for too long.
+    IdleTimeout,
+    /// The exchange took too long.
+    TotalTimeout,
+    /// The client left.
+    ClientGone,
+    /// The client took no bytes for too long.
+    ClientStalled,
+    /// Greylag shut down and could not wait.
+    Drained,
+    /// Greylag answered in the engine's place.
+    Refused,
+}
+
+impl End {
+    /// A word for the log.
+    pub fn label(self) -> &'static str {
+        match self {
+            End::Complete => "complete",
+            End::EngineClosed => "engine_closed",
+            End::EngineReset => "engine_reset",
+            End::Unreachable => "unreachable",
+            End::FirstByteTimeout => "first_byte_timeout",
+            End::IdleTimeout => "idle_timeout",
+            End::TotalTimeout => "total_timeout",
+            End::ClientGone => "client_gone",
+            End::ClientStalled => "client_stalled",
+            End::Drained => "drained",
+            End::Refused => "refused",
+        }
+    }
+}
+
+/// How an exchange ended, as metrics and gates count it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Outcome {
+    /// A whole answer.
+    Ok,
+    /// A stream without its terminator, or half an answer.
+    Truncated,
+    /// An error reported under status 200.
+    ErrorInStream,
+    /// The engine refused, failed or was not there.
+    EngineError,
+    /// The engine reset the connection.
+    EngineReset,
+    /// A deadline passed.
+    Timeout,
+    /// The client left, or stopped reading.
+    ClientGone,
+    /// Greylag refused.
+    Refused,
+    /// Greylag shut down.
+    Drained,
+}
+
+impl Outcome {
+    /// The metric label.
+    pub fn label(self) -> &'static str {
+        match self {
+            Outcome::Ok => "ok",
+            Outcome::Truncated => "truncated",
+            Outcome::ErrorInStream => "error_in_stream",
+            Outcome::EngineError => "engine_error",
+            Outcome::EngineReset => "engine_reset",
+            Outcome::Timeout => "timeout",
+            Outcome::ClientGone => "client_gone",
+            Outcome::Refused => "refused",
+            Outcome::Drained => "drained",
+        }
+    }
+}
+
+/// Names the outcome.
+///
+/// `status`: the engine's, if it answered; `sse`: the answer is a stream of events; `figures`: the meter's, if one
+/// read the answer. A terminator is missed only by a meter that could read all of the stream.
+pub fn classify(end: End, status: Option<u16>, sse: bool, figures: Option<&Figures>) -> Outcome {
+    let failed = status.is_some_and(|status| status >= 400);
+    let error = figures.is_some_and(|figures| figures.error.is_some());
+    let terminated = figures.is_some_and(|figures| figures.terminated);
+    let readable = figures.is_some_and(|figures| figures.unmetered.is_none());
+    match end {
+        End::Refused => Outcome::Refused,
+        End::Drained => Outcome::Drained,
+        End::Unreachable => Outcome::EngineError,
+        End::FirstByteTimeout | End::IdleTimeout | End::TotalTimeout => Outcome::Timeout,
+        _ if failed => Outcome::EngineError,
+        End::EngineReset => Outcome::EngineReset,
+        _ if error => Outcome::ErrorInStream,
+        // Callers often hang up as soon as they have read the terminator.
+        End::ClientGone | End::ClientStalled if sse && terminated => Outcome::Ok,
+        End::ClientGone | End::ClientStalled => Outcome::ClientGone,
+        End::Complete if sse && readable && !terminated => Outcome::Truncated,
+        End::Complete => Outcome::Ok,
+        End::EngineClosed if sse && terminated => Outcome::Ok,
+        End::EngineClosed if status.is_none() => Outcome::EngineReset,
+        End::EngineClosed if sse && !readable => Outcome::EngineError,
+        End::EngineClosed => Outcome::Truncated,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::meter::{InStreamError, Unmetered};
+
+    #[test]
+    fn an_end_has_one_outcome() {
+        let whole = Figures {
+            terminated: true,
+            ..Figures::default()
+        };
+        let cut = Figures::default();
+        let failed = Figures {
+            error: Some(InStreamError::default()),
+            ..Figures::default()
+        };
+        let failed_and_done = Figures {
+            terminated: true,
+            ..failed.clone()
+        };
+        let blind = Figures {
+            unmetered: Some(Unmetered::EventTooLong),
+            ..Figures::default()
+        };
+
+        let check = |end, status, sse, figures: Option<&Figures>, outcome| {
+            let found = classify(end, status, sse, figures);
+            assert_eq!(found, outcome, "{end:?} {status:?} {sse} {figures:?}");
+        };
+        let ok = Some(200);
+        check(End::Complete, ok, true, Some(&whole), Outcome::Ok);
+        check(End::Complete, ok, true, Some(&cut), Outcome::Truncated);
+        check(
+            End::Complete,
+            ok,
+            true,
+            Some(&failed),
+            Outcome::ErrorInStream,
+        );
+        check(
+            End::Complete,
+            ok,
+            true,
+            Some(&failed_and_done),
+            Outcome::ErrorInStream,
+        );
+        check(End::Complete, ok, true, Some(&blind), Outcome::Ok);
+        check(End::Complete, ok, true, None, Outcome::Ok);
+        check(End::Complete, ok, false, None, Outcome::Ok);
+        check(End::Complete, ok, false, Some(&cut), Outcome::Ok);
+        check(
+            End::Complete,
+            ok,
+            false,
+            Some(&failed_and_done),
+            Outcome::ErrorInStream,
+        );
+        check(End::Complete, Some(404), false, None, Outcome::EngineError);
+        check(
+            End::Complete,
+            Some(503),
+            true,
+            Some(&whole),
+            Outcome::EngineError,
+        );
+        check(End::Complete, Some(304), false, None, Outcome::Ok);
+
+        check(End::EngineClosed, ok, true, Some(&cut), Outcome::Truncated);
+        check(End::EngineClosed, ok, true, Some(&whole), Outcome::Ok);
+        check(
+            End::EngineClosed,
+            ok,
+            true,
+            Some(&failed),
+            Outcome::ErrorInStream,
+        );
+        check(
+            End::EngineClosed,
+            ok,
+            true,
+            Some(&blind),
+            Outcome::EngineError,
+        );
+        check(End::EngineClosed, ok, true, None, Outcome::EngineError);
+        check(End::EngineClosed, ok, false, None, Outcome::Truncated);
+        check(
+            End::EngineClosed,
+            Some(500),
+            false,
+            None,
+            Outcome::EngineError,
+        );
+
+        check(End::EngineClosed, None, false, None, Outcome::EngineReset);
+
+        check(End::EngineReset, ok, true, Some(&cut), Outcome::EngineReset);
+        check(
+            End::EngineReset,
+            ok,
+            true,
+            Some(&failed),
+            Outcome::EngineReset,
+        );
+        check(End::EngineReset, None, false, None, Outcome::EngineReset);
+        check(End::Unreachable, None, false, None, Outcome::EngineError);
+
+        check(End::FirstByteTimeout, None, false, None, Outcome::Timeout);
+        check(End::IdleTimeout, ok, true, Some(&cut), Outcome::Timeout);
+        check(End::TotalTimeout, ok, true, Some(&cut), Outcome::Timeout);
+
+        check(End::ClientGone, None, false, None, Outcome::ClientGone);
+        check(End::ClientGone, ok, true, Some(&cut), Outcome::ClientGone);
+        check(End::ClientGone, ok, true, Some(&whole), Outcome::Ok);
+        check(
+            End::ClientGone,
+            ok,
+            true,
+            Some(&failed),
+            Outcome::ErrorInStream,
+        );
+        check(
+            End::ClientGone,
+            Some(500),
+            false,
+            None,
+            Outcome::EngineError,
+        );
+        check(
+            End::ClientStalled,
+            ok,
+            true,
+            Some(&cut),
+            Outcome::ClientGone,
+        );
+        check(
+            End::ClientGone,
+            ok,
+            false,
+            Some(&whole),
+            Outcome::ClientGone,
+        );
+
+        check(End::Drained, ok, true, Some(&cut), Outcome::Drained);
+        check(End::Refused, None, false, None, Outcome::Refused);
+        check(End::Refused, Some(503), false, None, Outcome::Refused);
+    }
+}
