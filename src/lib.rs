@@ -1,1 +1,15 @@
-//! Greylag.
+//! Greylag: a sidecar for inference traffic.
+//!
+//! The library is the whole program but for its command line; tests start it in their own process.
+
+pub mod budget;
+pub mod config;
+pub mod exchange;
+pub mod listen;
+pub mod record;
+pub mod relay;
+pub mod reply;
+pub mod snapshot;
+pub mod telemetry;
+pub mod upstream;
+pub mod wire;

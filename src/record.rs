@@ -117,6 +117,29 @@ impl Default for Record {
     }
 }
 
+impl Record {
+    /// From the request's last byte written to the engine to the first token event read.
+    pub fn ttft(&self) -> Option<Duration> {
+        self.since_written(self.figures.as_ref()?.first_token?)
+    }
+
+    /// From the request's last byte written to the first visible text read.
+    pub fn time_to_first_output_token(&self) -> Option<Duration> {
+        self.since_written(self.figures.as_ref()?.first_output?)
+    }
+
+    /// From the request's last byte written to the last token event, or to the end of a complete plain answer.
+    pub fn e2e(&self) -> Option<Duration> {
+        let figures = self.figures.as_ref()?;
+        let plain = || self.times.ended.filter(|_| self.end == End::Complete && figures.events == 0);
+        self.since_written(figures.last_token.or_else(plain)?)
+    }
+
+    fn since_written(&self, at: Offset) -> Option<Duration> {
+        at.checked_sub(self.times.written?)
+    }
+}
+
 /// The longest text that is kept of what a caller sent, in bytes.
 pub const MAX_TEXT: usize = 256;
 
@@ -140,7 +163,9 @@ pub struct Times {
     pub written: Option<Offset>,
     /// The answer's head was read.
     pub head: Option<Offset>,
-    /// The answer's last byte was read, or the exchange ended otherwise.
+    /// The client was found to have left.
+    pub left: Option<Offset>,
+    /// The answer's last byte was written, or the exchange ended otherwise.
     pub ended: Option<Offset>,
 }
 

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
+use greylag_filters::rules::engine::Engine;
 use greylag_filters::rules::{self, EngineId, Problem, Rules, Ruleset};
 use parking_lot::Mutex;
 
@@ -20,6 +21,8 @@ pub struct Snapshot {
     pub rules: Ruleset,
     // one for each of `rules.engines()`, in their order
     targets: Vec<Arc<Target>>,
+    // one for each of `rules.written().splits`, in their order
+    split_names: Vec<Arc<str>>,
 }
 
 impl Snapshot {
@@ -27,6 +30,16 @@ impl Snapshot {
     pub fn target(&self, engine: EngineId) -> &Arc<Target> {
         // `engine` is an index into `rules.engines()`, of which `targets` is the image.
         &self.targets[engine.index()]
+    }
+
+    /// How each engine is reached, in the order of `rules.engines()`.
+    pub fn targets(&self) -> &[Arc<Target>] {
+        &self.targets
+    }
+
+    /// The name of a split, by its place in the rules.
+    pub fn split_name(&self, split: usize) -> Option<Arc<str>> {
+        self.split_names.get(split).cloned()
     }
 
     fn new(version: u64, rules: Ruleset, before: Option<&Snapshot>) -> Self {
@@ -39,15 +52,17 @@ impl Snapshot {
                     .unwrap_or_else(|| Arc::new(Target::new(engine)))
             })
             .collect();
+        let names = rules.written().splits.iter().map(|split| Arc::from(split.name.as_str()));
         Snapshot {
             version,
+            split_names: names.collect(),
             rules,
             targets,
         }
     }
 
     // What is known of an engine (its resolved addresses, its models) outlives an edit of other rules.
-    fn same_target(&self, engine: &rules::Compiled) -> Option<Arc<Target>> {
+    fn same_target(&self, engine: &Engine) -> Option<Arc<Target>> {
         self.targets
             .iter()
             .find(|target| target.serves(engine))

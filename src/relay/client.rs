@@ -29,6 +29,8 @@ pub struct Client {
     session: HttpSession,
     write_limit: Duration,
     closing: bool,
+    // whether the connection has carried a request before
+    reused: bool,
 }
 
 /// How a client was lost.
@@ -66,7 +68,13 @@ impl Client {
             session,
             write_limit,
             closing: false,
+            reused: false,
         }
+    }
+
+    /// Whether the connection has carried a request before.
+    pub fn is_reused(&self) -> bool {
+        self.reused
     }
 
     /// The client's address, unless it came by a unix socket.
@@ -209,6 +217,7 @@ impl Client {
         let write_limit = self.write_limit;
         let (stream, ahead) = self.session.reuse().await.ok()??.into_parts();
         let mut client = Client::on(stream, write_limit);
+        client.reused = true;
         if let Some(ahead) = ahead {
             client.session.set_pipelined_prefix(ahead);
         }

@@ -122,9 +122,11 @@ fn frame(head: &mut RequestHeader, framing: Framing) {
 
 fn mark_trace(out: &mut RequestHeader, head: &RequestHeader, trace: &Trace, tag: &str) {
     let parent = trace.traceparent();
-    set(out, "traceparent", &parent);
+    if let Ok(value) = HeaderValue::from_bytes(&parent) {
+        let _ = out.insert_header("traceparent", value);
+    }
     // A caller's state belongs to a caller's trace; of a trace that is ours there is none.
-    if trace.parent.is_none() {
+    if !trace.keeps_tracestate() {
         out.remove_header("tracestate");
     }
     if let Some(baggage) = trace::baggage(&head.headers, "gray.tag", tag)

@@ -9,7 +9,8 @@ use bytes::Bytes;
 use greylag_filters::edit::{self, Edit};
 use greylag_filters::facts;
 use greylag_filters::json;
-use greylag_filters::rules::{Compiled, Host, Request as Asked, Usage};
+use greylag_filters::rules::Request as Asked;
+use greylag_filters::rules::engine::{Engine, Host, Usage};
 use greylag_filters::trace;
 use http::{Method, header};
 use pingora_http::RequestHeader;
@@ -29,7 +30,7 @@ pub struct Request {
     /// Where it goes.
     pub target: Arc<Target>,
     /// The engine's rules.
-    pub engine: Compiled,
+    pub engine: Engine,
     /// Its head.
     pub head: Box<RequestHeader>,
     /// Its body, or the beginning of it.
@@ -81,7 +82,7 @@ pub fn plan(
     record.how = Some(decision.how);
     record.split = decision
         .split
-        .and_then(|split| snapshot.rules.split_name(split));
+        .and_then(|split| snapshot.split_name(split));
     begin_trace(exchange, head);
 
     let edits = Edits::of(engine, exchange, facts);
@@ -151,7 +152,7 @@ struct Edits<'a> {
 }
 
 impl<'a> Edits<'a> {
-    fn of(engine: &'a Compiled, exchange: &Exchange, facts: Option<&facts::Body>) -> Self {
+    fn of(engine: &'a Engine, exchange: &Exchange, facts: Option<&facts::Body>) -> Self {
         let applies = exchange.record.route.is_inference() && exchange.record.method == Method::POST;
         let has_usage = exchange.record.route.dialect().is_some();
         Edits {
@@ -172,18 +173,15 @@ impl<'a> Edits<'a> {
         }
         // An encoded body has no facts and is not edited, which has been counted.
         let Some(facts) = facts else { return Ok(None) };
-        let invalid = |fault: &json::Fault| {
+        let facts = facts.as_ref().map_err(|fault| {
             Stop::refuse(
                 Reason::InvalidJson,
                 format!("the chosen engine's `set` must edit this body, which is not a JSON object: {fault}"),
             )
-        };
-        if let Err(fault) = facts {
-            return Err(invalid(fault));
-        }
+        })?;
         let set = self.set.iter().map(|(key, json)| Edit::Set { key, json });
         let edits: Vec<Edit<'_>> = set.chain(self.usage.then_some(Edit::IncludeUsage)).collect();
-        edit::apply(body, &edits).map(Some).map_err(|fault| invalid(&fault))
+        Ok(Some(edit::splice(body, &facts.spans, &edits)))
     }
 }
 

@@ -5,7 +5,7 @@
 //! is taken out, and only then is an incomplete last event held back until it is whole.
 
 use greylag_filters::meter::{Fed, Meter, Offset};
-use greylag_filters::strip::Strip;
+use greylag_filters::usage_strip::Strip;
 
 use super::answer::Flow;
 use super::stop::Stop;

@@ -6,6 +6,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use greylag_filters::meter::FinishReasons;
 use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
 
@@ -41,7 +42,7 @@ struct Line<'a> {
     traffic: &'static str,
     leg: &'static str,
     rules_version: u64,
-    rules_hash: Display<Hex64>,
+    rules_hash: Display<Hex<8>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     engine: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -119,4 +120,130 @@ struct Tokens<'a> {
     unmetered: Option<&'static str>,
     #[serde(skip_serializing_if = "is_zero")]
     bad_events: u64,
+}
+
+impl<'a> Line<'a> {
+    fn of(record: &'a Record, timeline: Option<&'a Timeline>) -> Self {
+        let trace = record.trace.as_ref();
+        Line {
+            time: Display(humantime::format_rfc3339_micros(record.started)),
+            id: &record.id,
+            method: record.method.as_str(),
+            path: &record.path,
+            route: record.route.label(),
+            client: record.client,
+            model: record.model.as_deref(),
+            stream: record.stream,
+            traffic: record.traffic.label(),
+            leg: "primary",
+            rules_version: record.rules_version,
+            rules_hash: Display(Hex(record.rules_hash.to_be_bytes())),
+            engine: record.engine.as_deref(),
+            gray_tag: record.tag.as_deref(),
+            split: record.split.as_deref(),
+            how: record.how.map(|how| how.label()),
+            attempts: record.attempts,
+            reused: record.reused,
+            status: record.status,
+            engine_status: record.engine_status,
+            outcome: record.outcome.label(),
+            end: record.end.label(),
+            reason: record.reason.map(|reason| reason.code()),
+            request_bytes: record.request_bytes,
+            answer_bytes: record.answer_bytes,
+            times: Times::of(record),
+            tokens: Tokens::of(record),
+            trace_id: trace.map(|trace| Display(Hex(trace.trace_id))),
+            span_id: trace.map(|trace| Display(Hex(trace.span))),
+            parent_span_id: trace.and_then(|trace| trace.parent).map(|span| Display(Hex(span))),
+            timeline: timeline.map(Events),
+        }
+    }
+}
+
+impl Times {
+    fn of(record: &Record) -> Self {
+        let seconds = |time: Option<Duration>| time.map(|time| time.as_secs_f64());
+        let figures = record.figures.as_ref();
+        Times {
+            request: seconds(record.times.request),
+            connected: seconds(record.times.connected),
+            written: seconds(record.times.written),
+            head: seconds(record.times.head),
+            ended: seconds(record.times.ended),
+            ttft: seconds(record.ttft()),
+            ttft_from_arrival: seconds(figures.and_then(|figures| figures.first_token)),
+            time_to_first_output_token: seconds(record.time_to_first_output_token()),
+            time_per_output_token: seconds(figures.and_then(|figures| figures.time_per_output_token())),
+            e2e: seconds(record.e2e()),
+        }
+    }
+}
+
+impl<'a> Tokens<'a> {
+    fn of(record: &'a Record) -> Option<Self> {
+        let figures = record.figures.as_ref()?;
+        let usage = figures.usage.as_ref();
+        Some(Tokens {
+            events: figures.events,
+            token_events: figures.token_events,
+            prompt: usage.and_then(|usage| usage.prompt),
+            output: usage.and_then(|usage| usage.completion),
+            cached: usage.and_then(|usage| usage.cached),
+            reasoning: usage.and_then(|usage| usage.reasoning),
+            finish_reasons: Reasons(&figures.finish_reasons),
+            terminated: figures.terminated,
+            error: figures.error.as_ref().map(|error| {
+                let code = error.code.as_deref().or(error.kind.as_deref());
+                code.unwrap_or("unnamed")
+            }),
+            unmetered: figures.unmetered.map(|reason| reason.label()),
+            bad_events: figures.bad_events,
+        })
+    }
+}
+
+// Finish reasons as a map from the reason to how many choices had it.
+struct Reasons<'a>(&'a FinishReasons);
+
+impl Serialize for Reasons<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(reason, choices)| (reason.label(), choices)))
+    }
+}
+
+// A timeline as pairs of seconds since the head was read and token events.
+struct Events<'a>(&'a Timeline);
+
+impl Serialize for Events<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let events = self.0.events();
+        let mut list = serializer.serialize_seq(Some(events.len()))?;
+        for (micros, token_events) in events {
+            list.serialize_element(&(f64::from(*micros) / 1e6, token_events))?;
+        }
+        list.end()
+    }
+}
+
+// What displays itself, as a string.
+struct Display<T>(T);
+
+impl<T: std::fmt::Display> Serialize for Display<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
+    }
+}
+
+// Bytes as lower-case hexadecimal digits.
+struct Hex<const N: usize>([u8; N]);
+
+impl<const N: usize> std::fmt::Display for Hex<N> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }

@@ -207,7 +207,7 @@ impl Metrics {
         for (reason, choices) in figures.finish_reasons.iter() {
             self.finish_reasons
                 .with_label_values(&[tag, model, PRIMARY, record.traffic.label(), reason.label()])
-                .inc_by(choices);
+                .inc_by(u64::from(choices));
         }
         if let Some(reason) = figures.unmetered {
             self.unmetered(reason.label());

@@ -5,13 +5,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use greylag_filters::rules::Compiled;
+use greylag_filters::rules::engine::Engine;
 use pingora_core::protocols::TcpKeepalive;
 use pingora_core::upstreams::peer::HttpPeer;
-
-use std::time::Duration;
 
 /// An engine, as a place.
 #[derive(Debug)]
@@ -26,7 +25,7 @@ pub struct Target {
 
 impl Target {
     /// The place of `engine`; a literal address needs no resolving.
-    pub fn new(engine: &Compiled) -> Self {
+    pub fn new(engine: &Engine) -> Self {
         let (host, port) = (&engine.address.host, engine.address.port);
         let literal = host.parse::<IpAddr>().ok();
         let peers = literal.map(|ip| peer(SocketAddr::new(ip, port)));
@@ -40,7 +39,7 @@ impl Target {
     }
 
     /// Whether this is the place of `engine`.
-    pub fn serves(&self, engine: &Compiled) -> bool {
+    pub fn serves(&self, engine: &Engine) -> bool {
         self.name == engine.name
             && self.host == engine.address.host
             && self.port == engine.address.port

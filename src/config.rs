@@ -1,0 +1,272 @@
+//! What is fixed from start to end of the process, and the file that says it.
+//!
+//! In: one YAML file. Out: a [`Config`] whose every field is decided, or an error that names file, line, what was found
+//! and what is allowed. What may change while running stands under `rules` in the same file and is `filters`' own.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use greylag_filters::rules::Rules;
+use greylag_filters::units::{Period, Size};
+use ipnet::IpNet;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// The configuration file.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Where clients connect; at least one.
+    #[serde(default = "Listener::usual")]
+    pub listen: Vec<Listener>,
+    /// The admin API. Loopback only.
+    #[serde(default)]
+    pub admin: Admin,
+    /// Metrics and health, without a token.
+    #[serde(default)]
+    pub observe: Observe,
+    /// Address ranges whose force and traffic-class headers are believed; from others those headers mean nothing.
+    /// Default: loopback and the private ranges.
+    #[serde(default = "private_ranges")]
+    #[schemars(with = "Vec<String>")]
+    pub trusted: Vec<IpNet>,
+    /// What is written about exchanges.
+    #[serde(default)]
+    pub telemetry: Telemetry,
+    /// The bounds of what is held and waited for.
+    #[serde(default)]
+    pub limits: Limits,
+    /// Worker threads, 1 to 256, each with its own connections to engines. Default: 1.
+    #[serde(default = "one")]
+    pub workers: usize,
+    /// What may change while running.
+    pub rules: Rules,
+}
+
+/// One address that clients connect to.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Listener {
+    /// `IP:PORT`; port 0 lets the system choose.
+    pub address: SocketAddr,
+}
+
+impl Listener {
+    fn usual() -> Vec<Listener> {
+        vec![Listener {
+            address: SocketAddr::from(([0, 0, 0, 0], 8000)),
+        }]
+    }
+}
+
+/// The admin API's listener.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Admin {
+    /// `IP:PORT`, a loopback address. Default: `127.0.0.1:9901`.
+    pub address: SocketAddr,
+}
+
+impl Default for Admin {
+    fn default() -> Self {
+        Admin {
+            address: SocketAddr::from(([127, 0, 0, 1], 9901)),
+        }
+    }
+}
+
+/// The listener for metrics and health.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Observe {
+    /// `IP:PORT`. Default: `0.0.0.0:9902`.
+    pub address: SocketAddr,
+}
+
+impl Default for Observe {
+    fn default() -> Self {
+        Observe {
+            address: SocketAddr::from(([0, 0, 0, 0], 9902)),
+        }
+    }
+}
+
+/// What is written about exchanges.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Telemetry {
+    /// The access log.
+    pub log: Log,
+}
+
+/// The access log: one line an exchange.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Log {
+    /// How a line is written. Default: `json`.
+    pub format: LogFormat,
+    /// The file that lines are added to; absent: standard output.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathBuf>,
+}
+
+/// How the access log is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// One JSON object a line.
+    #[default]
+    Json,
+    /// No access log.
+    Off,
+}
+
+/// The bounds of what is held and waited for.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Limits {
+    /// The longest request body that is gathered, and so can be looked into and edited. Longer ones are passed on as
+    /// they come. Default: `64MiB`.
+    pub body: Size,
+    /// All that gathered bodies may hold together; past it requests are refused with 503. Default: `512MiB`.
+    pub memory: Size,
+    /// Client connections at a time; past it connections are refused with 503. Default: 10000.
+    pub connections: u64,
+    /// The longest event of a stream, and the longest plain answer, that is metered. Default: `1MiB`.
+    pub event: Size,
+    /// The memory of the last exchanges, which `/v1/exchanges` shows. Default: `8MiB`.
+    pub ring: Size,
+    /// How long a client may take nothing of its answer. Default: `30s`.
+    pub write: Period,
+    /// How long running answers may go on after SIGTERM. Default: `60s`.
+    pub drain: Period,
+    /// How long new connections are still taken after SIGTERM, while `/readyz` already fails. Default: `1s`.
+    pub drain_wait: Period,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        let size = |mebibytes: u64| Size::new(mebibytes << 20);
+        Limits {
+            body: size(64),
+            memory: size(512),
+            connections: 10_000,
+            event: size(1),
+            ring: size(8),
+            write: Duration::from_secs(30).into(),
+            drain: Duration::from_secs(60).into(),
+            drain_wait: Duration::from_secs(1).into(),
+        }
+    }
+}
+
+fn private_ranges() -> Vec<IpNet> {
+    [
+        "127.0.0.0/8",
+        "::1/128",
+        "10.0.0.0/8",
+        "172.16.0.0/12",
+        "192.168.0.0/16",
+        "fc00::/7",
+    ]
+    .iter()
+    .map(|range| range.parse().expect("the ranges above are well-formed"))
+    .collect()
+}
+
+fn one() -> usize {
+    1
+}
+
+/// Why a configuration cannot be used; each line of it is a sentence for people.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    /// The file cannot be read.
+    #[error("{path}: {error}")]
+    Unreadable {
+        /// The file.
+        path: String,
+        /// What the system said.
+        error: std::io::Error,
+    },
+    /// The file is not YAML, or says something that has no meaning here.
+    #[error("{path}:{place}{what}")]
+    Malformed {
+        /// The file.
+        path: String,
+        /// `LINE:COLUMN: `, or nothing where it is not known.
+        place: String,
+        /// What was found and what is allowed.
+        what: String,
+    },
+    /// The file says things that do not fit together; all of them.
+    #[error("{}", problems.join("\n"))]
+    Problems {
+        /// One line each.
+        problems: Vec<String>,
+    },
+}
+
+impl Config {
+    /// Reads and checks a file.
+    ///
+    /// # Errors
+    /// A [`Fault`]; of what does not fit together, all at once.
+    pub fn load(path: &Path) -> Result<Config, Fault> {
+        let name = path.display().to_string();
+        let text = std::fs::read_to_string(path).map_err(|error| Fault::Unreadable {
+            path: name.clone(),
+            error,
+        })?;
+        Config::read(&text, &name)
+    }
+
+    /// Reads and checks the text of a file called `name`.
+    ///
+    /// # Errors
+    /// A [`Fault`]; of what does not fit together, all at once.
+    pub fn read(text: &str, name: &str) -> Result<Config, Fault> {
+        let config: Config = serde_saphyr::from_str(text).map_err(|error| Fault::Malformed {
+            path: name.to_owned(),
+            place: error
+                .location()
+                .map(|at| format!("{}:{}: ", at.line(), at.column()))
+                .unwrap_or_default(),
+            what: error.to_string(),
+        })?;
+        let mut problems = config.problems();
+        if let Err(found) = greylag_filters::rules::compile(&config.rules) {
+            problems.extend(found.iter().map(ToString::to_string));
+        }
+        if problems.is_empty() {
+            return Ok(config);
+        }
+        Err(Fault::Problems {
+            problems: problems
+                .into_iter()
+                .map(|problem| format!("{name}: {problem}"))
+                .collect(),
+        })
+    }
+
+    fn problems(&self) -> Vec<String> {
+        let mut problems = Vec::new();
+        if self.listen.is_empty() {
+            problems.push("listen: found no address, at least one is needed".into());
+        }
+        if !(1..=256).contains(&self.workers) {
+            problems.push(format!("workers: found {}, allowed are 1 to 256", self.workers));
+        }
+        if !self.admin.address.ip().is_loopback() {
+            problems.push(format!(
+                "admin.address: found {}, allowed are loopback addresses, such as 127.0.0.1:9901",
+                self.admin.address
+            ));
+        }
+        if self.limits.connections == 0 {
+            problems.push("limits.connections: found 0, at least 1 is needed".into());
+        }
+        problems
+    }
+}

@@ -1,0 +1,213 @@
+//! Listeners, connections and the end of both.
+//!
+//! In: addresses. Out: for each connection a loop of exchanges. Listeners are bound before anything starts, so that a
+//! port in use is an error with its address and not a panic in a task. Connections are counted; past the limit they are
+//! answered 503 and closed.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::IntoRawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pingora_core::apps::ServerApp;
+use pingora_core::listeners::{ListenerConfig, TcpSocketOptions};
+use pingora_core::protocols::l4::stream::L4BufferSettings;
+use pingora_core::protocols::{Stream, TcpKeepalive};
+use pingora_core::server::{Fds, ShutdownWatch};
+use pingora_core::services::Service as _;
+use pingora_core::services::listening::Service;
+use socket2::{Domain, Protocol, Socket, Type};
+
+use crate::relay::client::{Client, NoHead};
+use crate::relay::cut::Registry;
+use crate::relay::{self, Worker};
+use crate::reply::{Reason, Refusal};
+
+/// A bound address, with one socket for each worker.
+#[derive(Debug)]
+pub struct Bound {
+    /// The address, with the port that the system chose if it was asked to.
+    pub address: SocketAddr,
+    sockets: Vec<std::net::TcpListener>,
+}
+
+/// Binds an address for so many workers; several share the port by `SO_REUSEPORT`.
+///
+/// # Errors
+/// The system's, with the address.
+pub fn bind(address: SocketAddr, workers: usize) -> io::Result<Bound> {
+    let named = |error: io::Error| {
+        io::Error::new(error.kind(), format!("cannot listen on {address}: {error}"))
+    };
+    let first = bind_one(address, workers > 1).map_err(named)?;
+    let address = first.local_addr()?;
+    let mut sockets = vec![first];
+    for _ in 1..workers {
+        sockets.push(bind_one(address, true).map_err(named)?);
+    }
+    Ok(Bound { address, sockets })
+}
+
+fn bind_one(address: SocketAddr, shared: bool) -> io::Result<std::net::TcpListener> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_reuse_address(true)?;
+    if shared {
+        socket.set_reuse_port(true)?;
+    }
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(4096)?;
+    Ok(socket.into())
+}
+
+impl Bound {
+    /// One worker's socket of this address.
+    pub fn take(&mut self) -> Option<Socketed> {
+        let socket = self.sockets.pop()?;
+        Some(Socketed {
+            address: self.address,
+            socket,
+        })
+    }
+}
+
+/// One worker's socket of one address.
+#[derive(Debug)]
+pub struct Socketed {
+    address: SocketAddr,
+    socket: std::net::TcpListener,
+}
+
+/// Accepts and serves on these sockets until `stop` says true; connections then go on as tasks of their own.
+pub async fn serve(door: Door, sockets: Vec<Socketed>, stop: ShutdownWatch) {
+    let mut fds = Fds::new();
+    let mut service = Service::new("greylag".into(), door);
+    for Socketed { address, socket } in sockets {
+        let name = address.to_string();
+        fds.add(name.clone(), socket.into_raw_fd());
+        service.add_listener(
+            ListenerConfig::tcp(name)
+                .tcp_socket_options(socket_options())
+                // What is written is buffered by `Wire`, where it can be flushed.
+                .l4_buffer(L4BufferSettings::default().write(0)),
+        );
+    }
+    let fds = Arc::new(parking_lot::Mutex::new(fds));
+    service.start_service(Some(fds), stop, 1).await;
+}
+
+fn socket_options() -> TcpSocketOptions {
+    let mut options = TcpSocketOptions::default();
+    // Finds clients that vanished without a FIN within about a minute.
+    options.tcp_keepalive = Some(TcpKeepalive {
+        idle: Duration::from_secs(30),
+        interval: Duration::from_secs(10),
+        count: 3,
+        #[cfg(target_os = "linux")]
+        user_timeout: Duration::ZERO,
+    });
+    options
+}
+
+/// Seats for connections, shared by all workers.
+#[derive(Debug)]
+pub struct Seats {
+    limit: u64,
+    taken: AtomicU64,
+}
+
+impl Seats {
+    /// So many seats.
+    pub fn new(limit: u64) -> Arc<Self> {
+        Arc::new(Seats {
+            limit,
+            taken: AtomicU64::new(0),
+        })
+    }
+
+    /// Seats that are taken.
+    pub fn taken(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    fn sit(self: &Arc<Self>) -> Option<Seat> {
+        let seated = self.taken.fetch_add(1, Ordering::Relaxed) < self.limit;
+        let seat = Seat(self.clone());
+        seated.then_some(seat)
+    }
+}
+
+struct Seat(Arc<Seats>);
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.taken.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Where connections come in: one for each worker.
+pub struct Door {
+    /// The worker behind it.
+    pub worker: Worker,
+    /// The seats of all doors.
+    pub seats: Arc<Seats>,
+    /// Who is told when the drain ends.
+    pub registry: Arc<Registry>,
+}
+
+#[async_trait]
+impl ServerApp for Door {
+    async fn process_new(self: &Arc<Self>, stream: Stream, stop: &ShutdownWatch) -> Option<Stream> {
+        let client = Client::new(stream, self.worker.shared.limits.write.get());
+        match self.seats.sit() {
+            Some(_seat) => self.serve(client, stop.clone()).await,
+            None => self.turn_away(client).await,
+        }
+        None
+    }
+}
+
+impl Door {
+    async fn serve(&self, mut client: Client, mut stop: ShutdownWatch) {
+        let mut cut = self.registry.enter();
+        loop {
+            let head = tokio::select! {
+                biased;
+                head = client.read_head() => head,
+                // Between two requests nothing is owed; a first request is still read, its connection was accepted.
+                _ = stop.wait_for(|stopping| *stopping), if client.is_reused() => return,
+                () = cut.come() => return,
+            };
+            match head {
+                Ok(()) => {}
+                Err(NoHead::Silence) => return,
+                Err(NoHead::Refused(refusal)) => return self.refuse(client, &refusal).await,
+            }
+            if !relay::carry(&self.worker, &mut client, &mut cut).await {
+                return;
+            }
+            match client.next().await {
+                Some(next) => client = next,
+                None => return,
+            }
+        }
+    }
+
+    async fn turn_away(&self, client: Client) {
+        let message = format!("all {} connections of limits.connections are in use", self.seats.limit);
+        let refusal = Refusal::new(Reason::TooManyConnections, message);
+        self.refuse(client, &refusal).await;
+    }
+
+    // Answers what never became an exchange.
+    async fn refuse(&self, mut client: Client, refusal: &Refusal) {
+        self.worker.shared.telemetry.metrics.refused(refusal.reason);
+        client.close_after();
+        if client.refuse(refusal).await.is_ok() {
+            client.linger().await;
+        }
+    }
+}
