@@ -2,6 +2,8 @@
 //!
 //! The library is the whole program but for its command line; tests start it in their own process.
 
+pub mod admin;
+pub mod app;
 pub mod budget;
 pub mod config;
 pub mod exchange;

@@ -74,6 +74,13 @@ impl Bound {
     }
 }
 
+impl Bound {
+    /// A socket of this address for a server other than Pingora's.
+    pub fn take_listener(&mut self) -> Option<std::net::TcpListener> {
+        self.sockets.pop()
+    }
+}
+
 /// One worker's socket of one address.
 #[derive(Debug)]
 pub struct Socketed {
@@ -158,6 +165,16 @@ pub struct Door {
     pub registry: Arc<Registry>,
 }
 
+// Ends when a connection without a request need not be kept: between two requests nothing is owed, while a first one may
+// be on its way, since its connection was accepted.
+async fn stopped(stop: &mut ShutdownWatch, is_reused: bool) {
+    const FIRST: Duration = Duration::from_secs(1);
+    let _ = stop.wait_for(|stopping| *stopping).await;
+    if !is_reused {
+        tokio::time::sleep(FIRST).await;
+    }
+}
+
 #[async_trait]
 impl ServerApp for Door {
     async fn process_new(self: &Arc<Self>, stream: Stream, stop: &ShutdownWatch) -> Option<Stream> {
@@ -174,11 +191,11 @@ impl Door {
     async fn serve(&self, mut client: Client, mut stop: ShutdownWatch) {
         let mut cut = self.registry.enter();
         loop {
+            let is_reused = client.is_reused();
             let head = tokio::select! {
                 biased;
                 head = client.read_head() => head,
-                // Between two requests nothing is owed; a first request is still read, its connection was accepted.
-                _ = stop.wait_for(|stopping| *stopping), if client.is_reused() => return,
+                () = stopped(&mut stop, is_reused) => return,
                 () = cut.come() => return,
             };
             match head {

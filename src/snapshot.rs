@@ -9,6 +9,7 @@ use arc_swap::ArcSwap;
 use greylag_filters::rules::engine::Engine;
 use greylag_filters::rules::{self, EngineId, Problem, Rules, Ruleset};
 use parking_lot::Mutex;
+use tokio::sync::Notify;
 
 use crate::upstream::Target;
 
@@ -76,6 +77,7 @@ pub struct Store {
     current: ArcSwap<Snapshot>,
     // Publishing is read-compare-write; readers never take this lock.
     publishing: Mutex<()>,
+    published: Notify,
     // Tells this process's versions from those of the process before it.
     boot: u64,
 }
@@ -102,6 +104,7 @@ impl Store {
         Ok(Store {
             current: ArcSwap::from_pointee(Snapshot::new(1, compiled, None)),
             publishing: Mutex::new(()),
+            published: Notify::new(),
             boot,
         })
     }
@@ -135,7 +138,19 @@ impl Store {
         }
         let next = Arc::new(Snapshot::new(before.version + 1, compiled, Some(&before)));
         self.current.store(next.clone());
+        self.published.notify_waiters();
         Ok(next)
+    }
+
+    /// Ends when a version other than `version` is in force.
+    pub async fn changed(&self, version: u64) {
+        loop {
+            let published = self.published.notified();
+            if self.current.load().version != version {
+                return;
+            }
+            published.await;
+        }
     }
 }
 

@@ -13,12 +13,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use greylag_filters::meter::Offset;
-
 use crate::record::Record;
 use log::Log;
 use metrics::Metrics;
-pub use metrics::Gaps;
+pub use metrics::{Gaps, Levels};
 use models::Models;
 use ring::Ring;
 
@@ -77,18 +75,17 @@ impl Telemetry {
         self.metrics.unmetered(reason);
     }
 
-    /// The metrics page, in Prometheus' text format.
-    pub fn page(&self) -> String {
-        self.metrics.page(self.in_flight(), self.log.dropped())
+    /// The metrics page, in Prometheus' text format; what only telemetry knows of `levels` is filled in here.
+    pub fn page(&self, levels: Levels) -> String {
+        self.metrics.page(&Levels {
+            in_flight: self.in_flight(),
+            log_dropped: self.log.dropped(),
+            ..levels
+        })
     }
 
     /// Writes out what the log still holds.
     pub fn flush(&self) {
         self.log.flush();
     }
-}
-
-/// Seconds of an offset, as metrics have them.
-pub fn seconds(offset: Offset) -> f64 {
-    offset.as_secs_f64()
 }

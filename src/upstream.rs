@@ -6,6 +6,7 @@
 
 pub mod call;
 pub mod target;
+pub mod watch;
 
 pub use call::{Broken, Call};
 pub use target::Target;

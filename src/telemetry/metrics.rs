@@ -60,6 +60,21 @@ pub struct Metrics {
     series: RwLock<HashMap<Key, Arc<Series>>>,
 }
 
+/// What is read when the page is asked for.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Levels {
+    /// Exchanges that have begun and not ended.
+    pub in_flight: u64,
+    /// Connections that clients have open.
+    pub connections: u64,
+    /// Bytes that request bodies hold.
+    pub body_memory: u64,
+    /// The version of the rules in force.
+    pub rules_version: u64,
+    /// Log lines that found no room, since the start.
+    pub log_dropped: u64,
+}
+
 type Key = (Arc<str>, Arc<str>, Class);
 
 // The metrics with the labels of `LEG`, for one set of them.
@@ -234,31 +249,15 @@ impl Metrics {
         self.reloads.with_label_values(&[result]).inc();
     }
 
-    /// The version of the rules in force.
-    pub fn rules_version(&self, version: u64) {
-        self.rules_version.set(i64::try_from(version).unwrap_or(i64::MAX));
-    }
-
-    /// A client's connection has come.
-    pub fn connected(&self) {
-        self.connections.inc();
-    }
-
-    /// A client's connection has gone.
-    pub fn disconnected(&self) {
-        self.connections.dec();
-    }
-
-    /// The memory that bodies hold.
-    pub fn memory(&self, bytes: u64) {
-        self.memory.set(i64::try_from(bytes).unwrap_or(i64::MAX));
-    }
-
-    /// The page.
-    pub fn page(&self, in_flight: u64, log_dropped: u64) -> String {
-        self.in_flight.set(i64::try_from(in_flight).unwrap_or(i64::MAX));
+    /// The page, with the levels as they are now.
+    pub fn page(&self, levels: &Levels) -> String {
+        let level = |gauge: &IntGauge, value: u64| gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
+        level(&self.in_flight, levels.in_flight);
+        level(&self.rules_version, levels.rules_version);
+        level(&self.connections, levels.connections);
+        level(&self.memory, levels.body_memory);
         self.log_dropped
-            .inc_by(log_dropped.saturating_sub(self.log_dropped.get()));
+            .inc_by(levels.log_dropped.saturating_sub(self.log_dropped.get()));
         let mut page = Vec::new();
         TextEncoder::new()
             .encode(&self.registry.gather(), &mut page)

@@ -1,0 +1,216 @@
+//! The only wiring: from a configuration to threads that serve, and from SIGTERM to their end.
+//!
+//! In: a [`Config`]. Out: an [`App`] whose listeners accept. Each worker is a thread with a runtime, listeners and a pool
+//! of its own; the admin API and metrics have another thread, so that they answer under load.
+//!
+//! ```text
+//! serving ──stop()──► not ready ──drain_wait──► accepting no more ──all done, or drain──► cut ──► ended
+//! ```
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use pingora_core::connectors::{ConnectorOptions, TransportConnector};
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::watch;
+
+use crate::admin::{self, Sides};
+use crate::budget::Budget;
+use crate::config::{Config, LogFormat};
+use crate::exchange::Origin;
+use crate::listen::{self, Bound, Door, Seats, Socketed};
+use crate::relay::cut::Registry;
+use crate::relay::{Shared, Worker};
+use crate::snapshot::Store;
+use crate::telemetry::Telemetry;
+use crate::telemetry::log::Log;
+use crate::upstream::watch as engines;
+
+/// Idle connections to engines that one worker keeps.
+const POOL: usize = 1024;
+/// How long threads may take to end once everything is cut.
+const LAST: Duration = Duration::from_secs(2);
+
+/// A running Greylag.
+#[derive(Debug)]
+pub struct App {
+    /// Where clients connect, in the order of `listen`.
+    pub addresses: Vec<SocketAddr>,
+    /// The admin API.
+    pub admin: SocketAddr,
+    /// Metrics and health.
+    pub observe: SocketAddr,
+    /// What all exchanges share.
+    pub shared: Arc<Shared>,
+    ready: Arc<AtomicBool>,
+    seats: Arc<Seats>,
+    registry: Arc<Registry>,
+    stop: watch::Sender<bool>,
+    end: watch::Sender<bool>,
+    threads: Vec<JoinHandle<()>>,
+    drain: Duration,
+    drain_wait: Duration,
+}
+
+impl App {
+    /// Binds every listener, then serves.
+    ///
+    /// # Errors
+    /// An address that cannot be bound, a log that cannot be opened, a thread that cannot be started.
+    pub fn start(config: Config) -> io::Result<App> {
+        let origin = Origin::fresh();
+        let store = Store::new(&config.rules, origin.boot()).map_err(|problems| {
+            let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            io::Error::other(lines.join("\n"))
+        })?;
+        let mut bound = Vec::new();
+        for listener in &config.listen {
+            bound.push(listen::bind(listener.address, config.workers)?);
+        }
+        let mut admin = listen::bind(config.admin.address, 1)?;
+        let mut observe = listen::bind(config.observe.address, 1)?;
+
+        let telemetry = Telemetry::new(config.limits.ring.bytes(), open_log(&config)?);
+        let shared = Arc::new(Shared {
+            store: Arc::new(store),
+            origin,
+            telemetry,
+            budget: Budget::new(config.limits.memory.bytes()),
+            trusted: config.trusted.clone(),
+            draining: AtomicBool::new(false),
+            limits: config.limits.clone(),
+        });
+        let (stop, stopping) = watch::channel(false);
+        let (end, ending) = watch::channel(false);
+        let mut app = App {
+            addresses: bound.iter().map(|bound| bound.address).collect(),
+            admin: admin.address,
+            observe: observe.address,
+            ready: Arc::new(AtomicBool::new(false)),
+            seats: Seats::new(config.limits.connections),
+            registry: Arc::default(),
+            stop,
+            end,
+            threads: Vec::new(),
+            drain: config.limits.drain.get(),
+            drain_wait: config.limits.drain_wait.get(),
+            shared,
+        };
+        for number in 0..config.workers {
+            let sockets = bound.iter_mut().filter_map(Bound::take).collect();
+            app.start_worker(number, sockets, stopping.clone(), ending.clone())?;
+        }
+        app.start_sides(&mut admin, &mut observe, ending)?;
+        app.ready.store(true, Ordering::Release);
+        Ok(app)
+    }
+
+    fn start_worker(
+        &mut self,
+        number: usize,
+        sockets: Vec<Socketed>,
+        stopping: watch::Receiver<bool>,
+        mut ending: watch::Receiver<bool>,
+    ) -> io::Result<()> {
+        let runtime = runtime()?;
+        let door = Door {
+            worker: Worker {
+                shared: self.shared.clone(),
+                pool: TransportConnector::new(Some(ConnectorOptions::new(POOL))),
+            },
+            seats: self.seats.clone(),
+            registry: self.registry.clone(),
+        };
+        self.spawn(format!("worker-{number}"), move || {
+            runtime.block_on(async {
+                listen::serve(door, sockets, stopping).await;
+                // Connections are tasks of this runtime: it lives until the drain is over.
+                let _ = ending.wait_for(|ending| *ending).await;
+            });
+        })
+    }
+
+    fn start_sides(
+        &mut self,
+        admin: &mut Bound,
+        observe: &mut Bound,
+        mut ending: watch::Receiver<bool>,
+    ) -> io::Result<()> {
+        let runtime = runtime()?;
+        let sides = Sides {
+            shared: self.shared.clone(),
+            seats: self.seats.clone(),
+            ready: self.ready.clone(),
+        };
+        let (admin, observe) = (admin.take_listener(), observe.take_listener());
+        let (Some(admin), Some(observe)) = (admin, observe) else {
+            return Err(io::Error::other("a listener was taken twice"));
+        };
+        self.spawn("admin".into(), move || {
+            runtime.block_on(async {
+                let store = sides.shared.store.clone();
+                let telemetry = sides.shared.telemetry.clone();
+                tokio::select! {
+                    () = admin::serve(sides, admin, observe) => {}
+                    () = engines::watch(store, telemetry) => {}
+                    _ = ending.wait_for(|ending| *ending) => {}
+                }
+            });
+        })
+    }
+
+    fn spawn(&mut self, name: String, work: impl FnOnce() + Send + 'static) -> io::Result<()> {
+        let thread = std::thread::Builder::new().name(name).spawn(work)?;
+        self.threads.push(thread);
+        Ok(())
+    }
+
+    /// Ends well: not ready, still accepting for `drain_wait`, then no more; waits for what runs, up to `drain`; cuts the
+    /// rest. Returns how many connections had to be cut.
+    pub fn stop(self) -> u64 {
+        self.ready.store(false, Ordering::Release);
+        self.shared.draining.store(true, Ordering::Relaxed);
+        std::thread::sleep(self.drain_wait);
+        let _ = self.stop.send(true);
+        wait(self.drain, || self.seats.taken() == 0);
+        let cut = self.seats.taken();
+        self.registry.cut();
+        wait(LAST, || self.seats.taken() == 0);
+        let _ = self.end.send(true);
+        for thread in self.threads {
+            // A thread that panicked has said so; the others still have to end.
+            let _ = thread.join();
+        }
+        self.shared.telemetry.flush();
+        cut
+    }
+}
+
+// Waits until something holds, or `limit` has passed.
+fn wait(limit: Duration, done: impl Fn() -> bool) {
+    const STEP: Duration = Duration::from_millis(5);
+    let mut waited = Duration::ZERO;
+    while !done() && waited < limit {
+        std::thread::sleep(STEP);
+        waited += STEP;
+    }
+}
+
+fn runtime() -> io::Result<Runtime> {
+    Builder::new_current_thread().enable_all().build()
+}
+
+fn open_log(config: &Config) -> io::Result<Log> {
+    let log = &config.telemetry.log;
+    match (log.format, &log.path) {
+        (LogFormat::Off, _) => Ok(Log::off()),
+        (LogFormat::Json, None) => Ok(Log::stdout()),
+        (LogFormat::Json, Some(path)) => Log::file(path).map_err(|error| {
+            io::Error::new(error.kind(), format!("telemetry.log.path: cannot open {}: {error}", path.display()))
+        }),
+    }
+}
