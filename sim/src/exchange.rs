@@ -5,21 +5,18 @@
 
 use std::sync::Arc;
 
-use rand::RngExt;
-
-use crate::call::{Call, MAX_MODEL_LEN, Refusal, Route};
-use crate::chance::generator;
+use crate::call::{Call, Refusal, Route};
 use crate::engine::Shared;
-use crate::events::Events;
-use crate::http::{Answer, CREATED, Ends, reason};
+use crate::http::{Answer, Ends, reason};
 use crate::order::{How, Instead, Order};
+use crate::page::Page;
 use crate::request::{Framing, Head, Unread, body};
+use crate::script;
 use crate::seen::Ending;
 use crate::settings::Settings;
-use crate::story::Story;
-use crate::stream::{Broke, Stream};
-use crate::vllm::{self, Writer};
 use crate::wire::{Gone, Wire};
+
+mod answer;
 
 /// How the connection goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,49 +114,6 @@ impl From<Unread> for End {
     }
 }
 
-/// A whole answer, told at once.
-struct Page {
-    status: u16,
-    content_type: &'static str,
-    body: String,
-    fields: Vec<String>,
-}
-
-impl Page {
-    fn json(status: u16, body: String) -> Page {
-        Page {
-            status,
-            content_type: "application/json",
-            body,
-            fields: Vec::new(),
-        }
-    }
-
-    fn refusal(refusal: &Refusal) -> Page {
-        Page::json(refusal.status, vllm::error(refusal))
-    }
-
-    /// An error with this status that no rule of the engine gave.
-    fn ordered(status: u16, retry_after: Option<u32>) -> Page {
-        let body = match status {
-            ..400 => "{}".to_owned(),
-            400.. => vllm::error(&Refusal {
-                status,
-                kind: "SimulatedError",
-                message: format!("ordered: {status} {}", reason(status)),
-                param: None,
-            }),
-        };
-        Page {
-            fields: retry_after
-                .map(|seconds| format!("retry-after: {seconds}"))
-                .into_iter()
-                .collect(),
-            ..Page::json(status, body)
-        }
-    }
-}
-
 impl Exchange<'_> {
     async fn run(&mut self) -> Result<Next, End> {
         let route = Some(&self.head)
@@ -193,13 +147,11 @@ impl Exchange<'_> {
         }
         let body = self.read_body(framing).await?;
         if let Some(script) = self.shared.script(&self.head) {
-            return crate::script::play(&script, self.wire)
-                .await
-                .map_err(|gone| match gone {
-                    crate::script::Stop::Gone => End::Gone,
-                    crate::script::Stop::Ended(how) => End::Broken(how),
-                })
-                .map(|()| self.next());
+            return match script::play(&script, self.wire).await {
+                Ok(()) => Ok(self.next()),
+                Err(script::Stop::Gone) => Err(End::Gone),
+                Err(script::Stop::Ended(how)) => Err(End::Broken(how)),
+            };
         }
         if let Some(instead) = self.order.instead {
             return self.instead(instead).await;
@@ -216,7 +168,7 @@ impl Exchange<'_> {
                 Ok(call) => self.answer(&call).await,
                 Err(refusal) => self.page(Page::refusal(&refusal)).await,
             },
-            None => self.page(self.side_page()).await,
+            None => self.page(self.beside()).await,
         }
     }
 
@@ -267,164 +219,6 @@ impl Exchange<'_> {
             }
         }
     }
-
-    /// Answers an inference request, streamed or whole.
-    async fn answer(&mut self, call: &Call) -> Result<Next, End> {
-        let shared = self.shared;
-        let _running = shared.ledger.running();
-        let mut held = shared.tally.begin(call.prompt_tokens());
-        let story = Story::new(call, &self.settings, &self.order, self.turn);
-        let mut writer = Writer::new(call, &self.settings.model, &self.id(), CREATED + self.turn);
-        if call.stream {
-            let events = Events::new(story, writer, self.order.comments, self.order.no_done);
-            return self.stream(events, &mut held).await;
-        }
-        let (mut wait, mut deltas) = (std::time::Duration::ZERO, Vec::new());
-        for step in story {
-            wait += step.wait;
-            deltas.extend(step.deltas);
-        }
-        self.wire.until(tokio::time::Instant::now() + wait).await?;
-        for delta in &deltas {
-            held.generated(delta.tokens, delta.finish);
-        }
-        self.page(Page::json(200, writer.plain(&deltas))).await
-    }
-
-    async fn stream(
-        &mut self,
-        events: Events,
-        held: &mut crate::tally::Held<'_>,
-    ) -> Result<Next, End> {
-        let mut beats: Box<dyn Iterator<Item = _> + Send> = Box::new(events);
-        let mut ends = if self.head.minor == 0 {
-            Ends::Close
-        } else {
-            Ends::Chunked
-        };
-        if self.order.length {
-            let told: Vec<_> = beats.collect();
-            ends = Ends::Length(Events::length(&told));
-            beats = Box::new(told.into_iter());
-        }
-        let head = self.head_of(200, "text/event-stream; charset=utf-8", ends, Vec::new());
-        let mut stream = Stream::new(self.wire, ends, &self.order, self.settings.keep_alive);
-        let end = stream.send(&head, beats, held).await;
-        self.events = stream.events;
-        match end {
-            Ok(()) if ends == Ends::Close => Ok(Next::Close),
-            Ok(()) => Ok(self.next()),
-            Err(Broke::Gone) => Err(End::Gone),
-            Err(Broke::Cut(how)) => Err(End::Broken(how)),
-        }
-    }
-
-    /// What is not inference.
-    fn side_page(&self) -> Page {
-        let reads = self.head.method == "GET" || self.head.method == "HEAD";
-        let empty = |status| Page {
-            status,
-            content_type: "",
-            body: String::new(),
-            fields: Vec::new(),
-        };
-        let running = || self.shared.ledger.seen().running;
-        match self.head.path() {
-            "/health" | "/ping" if reads => empty(if self.settings.healthy { 200 } else { 503 }),
-            "/version" if reads => Page::json(200, "{\"version\":\"0.32.0\"}".into()),
-            "/load" if reads => Page::json(200, format!("{{\"server_load\":{}}}", running())),
-            "/v1/models" if reads => Page::json(
-                200,
-                vllm::models(
-                    &self.settings.model,
-                    &self.drawn_id(),
-                    CREATED,
-                    MAX_MODEL_LEN,
-                ),
-            ),
-            "/metrics" if reads => Page {
-                status: 200,
-                content_type: "text/plain; version=1.0.0; charset=utf-8",
-                body: self.shared.tally.page(&self.settings.model, running()),
-                fields: Vec::new(),
-            },
-            "/health"
-            | "/ping"
-            | "/version"
-            | "/load"
-            | "/v1/models"
-            | "/metrics"
-            | "/v1/chat/completions"
-            | "/v1/completions" => Page::json(405, "{\"detail\":\"Method Not Allowed\"}".into()),
-            _ => Page::json(404, "{\"detail\":\"Not Found\"}".into()),
-        }
-    }
-
-    /// Sends a whole answer.
-    async fn page(&mut self, page: Page) -> Result<Next, End> {
-        let ends = match page.status {
-            204 | 304 => Ends::Empty,
-            _ => Ends::Length(page.body.len()),
-        };
-        let content_type = if ends == Ends::Empty {
-            ""
-        } else {
-            page.content_type
-        };
-        let mut answer = self.head_of(page.status, content_type, ends, page.fields);
-        if self.head.method != "HEAD" {
-            answer.extend(ends.piece(page.body.as_bytes()));
-        }
-        self.wire.write(&answer).await?;
-        Ok(self.next())
-    }
-
-    fn head_of(
-        &self,
-        status: u16,
-        content_type: &str,
-        ends: Ends,
-        mut fields: Vec<String>,
-    ) -> Vec<u8> {
-        if self.order.gzip {
-            fields.push("content-encoding: gzip".into());
-        }
-        if self.settings.request_id_headers {
-            fields.push(format!("x-request-id: {}", self.id()));
-        }
-        let early = matches!(self.order.instead, Some(Instead::Early(_)));
-        Answer {
-            status,
-            content_type,
-            ends,
-            fields,
-            close: early || !self.head.keeps_alive(),
-        }
-        .head()
-    }
-
-    fn next(&self) -> Next {
-        if self.order.close_after || !self.head.keeps_alive() {
-            Next::Close
-        } else {
-            Next::Again
-        }
-    }
-
-    /// The caller's id, else a drawn one.
-    fn id(&self) -> String {
-        self.head
-            .header("x-request-id")
-            .filter(|id| !id.is_empty())
-            .map_or_else(|| self.drawn_id(), str::to_owned)
-    }
-
-    fn drawn_id(&self) -> String {
-        format!(
-            "{:016x}",
-            generator(self.settings.seed, "id", &self.turn.to_le_bytes()).random::<u64>()
-        )
-    }
 }
 
 /// Answers what is not a request, and ends the connection.
@@ -439,6 +233,7 @@ async fn refuse(wire: &mut Wire, unread: Unread) -> Next {
         content_type: "text/plain; charset=utf-8",
         ends,
         fields: Vec::new(),
+        request_id: None,
         close: true,
     }
     .head();

@@ -22,8 +22,9 @@ pub(crate) struct Answer<'a> {
     /// Empty: none.
     pub(crate) content_type: &'a str,
     pub(crate) ends: Ends,
-    /// Whole lines without their ends, after the others.
+    /// Whole lines without their ends, which the application gave.
     pub(crate) fields: Vec<String>,
+    pub(crate) request_id: Option<String>,
     /// Says that the connection will end after the answer.
     pub(crate) close: bool,
 }
@@ -35,8 +36,9 @@ impl Answer<'_> {
             self.status,
             reason(self.status)
         );
-        if self.status == 405 {
-            head.push_str("allow: POST\r\n");
+        for field in &self.fields {
+            head.push_str(field);
+            head.push_str("\r\n");
         }
         if let Ends::Length(length) = self.ends {
             head.push_str(&format!("content-length: {length}\r\n"));
@@ -45,9 +47,8 @@ impl Answer<'_> {
             head.push_str(&format!("content-type: {}\r\n", self.content_type));
         }
         head.push_str("vary: Origin\r\n");
-        for field in &self.fields {
-            head.push_str(field);
-            head.push_str("\r\n");
+        if let Some(id) = &self.request_id {
+            head.push_str(&format!("x-request-id: {id}\r\n"));
         }
         if self.close {
             head.push_str("connection: close\r\n");
@@ -76,6 +77,17 @@ impl Ends {
             Ends::Chunked => b"0\r\n\r\n",
             Ends::Length(_) | Ends::Close | Ends::Empty => b"",
         }
+    }
+}
+
+/// Makes text look like a compressed body: no text reader understands it, and its `first` bytes are gzip's magic number.
+pub(crate) fn disguise(bytes: &mut [u8], first: bool) {
+    bytes.iter_mut().for_each(|byte| *byte ^= 0x80);
+    if first {
+        bytes
+            .iter_mut()
+            .zip(*b"\x1f\x8b")
+            .for_each(|(byte, magic)| *byte = magic);
     }
 }
 

@@ -22,6 +22,7 @@ mod events;
 mod exchange;
 mod http;
 pub mod order;
+mod page;
 mod request;
 mod script;
 pub mod seen;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::events::Beat;
-use crate::http::Ends;
+use crate::http::{Ends, disguise};
 use crate::order::{How, Order};
 use crate::tally::Held;
 use crate::vllm::{DONE, ERROR_EVENT, KEEP_ALIVE};
@@ -98,19 +98,11 @@ impl<'a> Stream<'a> {
     }
 
     fn push(&mut self, event: &[u8]) {
+        let mut bytes = event.to_vec();
         if self.order.gzip {
-            let mut bytes: Vec<u8> = event.iter().map(|byte| byte ^ 0x80).collect();
-            if !std::mem::replace(&mut self.disguised, true) {
-                // The magic number, for who looks no further.
-                bytes
-                    .iter_mut()
-                    .zip(*b"\x1f\x8b")
-                    .for_each(|(byte, magic)| *byte = magic);
-            }
-            self.pending.extend(self.ends.piece(&bytes));
-        } else {
-            self.pending.extend(self.ends.piece(event));
+            disguise(&mut bytes, !std::mem::replace(&mut self.disguised, true));
         }
+        self.pending.extend(self.ends.piece(&bytes));
     }
 
     async fn flush(&mut self) -> Result<(), Gone> {
