@@ -23,6 +23,7 @@ mod exchange;
 mod http;
 pub mod order;
 mod page;
+mod refuse;
 mod request;
 mod script;
 pub mod seen;
@@ -37,7 +38,11 @@ mod wire;
 pub use delay::{Delay, LONGEST};
 pub use engine::Engine;
 pub use order::Order;
+pub use refuse::{Refusing, refusing_address};
 pub use script::{Cuts, Script, Step};
 pub use seen::{Ended, Ending, Seen};
 pub use settings::{Misbehaviour, Settings, When};
 pub use tokens::Tokens;
+
+#[cfg(test)]
+mod tests;
