@@ -5,12 +5,13 @@
 
 use std::sync::Arc;
 
+use crate::body::{self, Framing, Unread};
 use crate::call::{Call, Refusal, Route};
 use crate::engine::Shared;
 use crate::http::{Answer, Ends, reason};
 use crate::order::{How, Instead, Order};
 use crate::page::Page;
-use crate::request::{Framing, Head, Unread, body};
+use crate::request::{Head, LONGEST_BODY};
 use crate::script;
 use crate::seen::Ending;
 use crate::settings::Settings;
@@ -176,7 +177,11 @@ impl Exchange<'_> {
         if self.head.expects_continue() && framing != Framing::Length(0) {
             self.wire.write(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
         }
-        let body = body(self.wire, framing).await?;
+        let mut body = Vec::new();
+        body::read(self.wire, framing, LONGEST_BODY, &mut |bytes: &[u8]| {
+            body.extend_from_slice(bytes)
+        })
+        .await?;
         self.shared.ledger.read(self.number, &body);
         Ok(body)
     }

@@ -14,6 +14,8 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod args;
+mod body;
 mod call;
 mod chance;
 mod delay;
@@ -21,6 +23,7 @@ mod engine;
 mod events;
 mod exchange;
 mod http;
+pub mod load;
 pub mod order;
 mod page;
 mod refuse;
@@ -35,8 +38,10 @@ mod tokens;
 mod vllm;
 mod wire;
 
+pub use args::Args;
 pub use delay::{Delay, LONGEST};
 pub use engine::Engine;
+pub use load::Load;
 pub use order::Order;
 pub use refuse::{Refusing, refusing_address};
 pub use script::{Cuts, Script, Step};

@@ -1,9 +1,10 @@
-//! Reads requests from a connection: heads, and bodies by length or in chunks.
+//! Reads the heads of requests.
 //!
-//! In: bytes in any cutting. Out: a [`Head`], a body. What comes after them stays in the inbox for the next request.
+//! In: bytes in any cutting. Out: a [`Head`]. What comes after it stays in the inbox: its body, or the next request.
 //! Never guesses a length: a request that frames its body in two ways, or in none we know, is refused.
 
-use crate::wire::{Gone, Wire};
+use crate::body::{Framing, Unread};
+use crate::wire::Wire;
 
 /// A request's head, as sent.
 #[derive(Clone, Debug, Default)]
@@ -18,39 +19,11 @@ pub(crate) struct Head {
     pub(crate) headers: Vec<(String, Vec<u8>)>,
 }
 
-/// Why no request could be read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unread {
-    /// The client left.
-    Gone,
-    /// What came is not a request.
-    Bad,
-    /// The head or the body is longer than we take.
-    TooLong,
-}
-
-impl From<Gone> for Unread {
-    fn from(_: Gone) -> Unread {
-        Unread::Gone
-    }
-}
-
-/// How a body ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Framing {
-    /// After so many bytes.
-    Length(usize),
-    /// With an empty chunk.
-    Chunked,
-}
-
 /// Twice uvicorn's 64 KiB, so that Greylag's own limit is met first.
 const LONGEST_HEAD: usize = 128 << 10;
 const MOST_HEADERS: usize = 256;
 /// Twice Greylag's default `limits.body`.
-const LONGEST_BODY: usize = 128 << 20;
-/// A chunk's size line, extensions included.
-const LONGEST_CHUNK_LINE: usize = 4 << 10;
+pub(crate) const LONGEST_BODY: usize = 128 << 20;
 
 impl Head {
     /// Reads the next head.
@@ -162,70 +135,6 @@ fn has_token(value: &str, token: &str) -> bool {
     value
         .split(',')
         .any(|found| found.trim().eq_ignore_ascii_case(token))
-}
-
-/// Reads a whole body, without its framing.
-pub(crate) async fn body(wire: &mut Wire, framing: Framing) -> Result<Vec<u8>, Unread> {
-    match framing {
-        Framing::Length(length) => exactly(wire, length).await,
-        Framing::Chunked => chunks(wire).await,
-    }
-}
-
-async fn exactly(wire: &mut Wire, length: usize) -> Result<Vec<u8>, Unread> {
-    while wire.inbox.len() < length {
-        wire.fill().await?;
-    }
-    let rest = wire.inbox.split_off(length);
-    Ok(std::mem::replace(&mut wire.inbox, rest))
-}
-
-async fn chunks(wire: &mut Wire) -> Result<Vec<u8>, Unread> {
-    let mut body = Vec::new();
-    loop {
-        let size = loop {
-            match httparse::parse_chunk_size(&wire.inbox).map_err(|_| Unread::Bad)? {
-                httparse::Status::Complete((line, size)) => {
-                    wire.inbox.drain(..line);
-                    break size;
-                }
-                httparse::Status::Partial if wire.inbox.len() > LONGEST_CHUNK_LINE => {
-                    return Err(Unread::Bad);
-                }
-                httparse::Status::Partial => wire.fill().await?,
-            }
-        };
-        if size == 0 {
-            trailers(wire).await?;
-            return Ok(body);
-        }
-        let size = usize::try_from(size).map_err(|_| Unread::TooLong)?;
-        if size > LONGEST_BODY - body.len() {
-            return Err(Unread::TooLong);
-        }
-        body.extend(exactly(wire, size).await?);
-        if exactly(wire, 2).await? != b"\r\n" {
-            return Err(Unread::Bad);
-        }
-    }
-}
-
-/// Reads the lines after the last chunk up to the empty one, and forgets them.
-async fn trailers(wire: &mut Wire) -> Result<(), Unread> {
-    let mut read = 0;
-    loop {
-        while let Some(end) = wire.inbox.windows(2).position(|two| two == b"\r\n") {
-            wire.inbox.drain(..end + 2);
-            if end == 0 {
-                return Ok(());
-            }
-            read += end;
-        }
-        if read + wire.inbox.len() > LONGEST_HEAD {
-            return Err(Unread::TooLong);
-        }
-        wire.fill().await?;
-    }
 }
 
 #[cfg(test)]
