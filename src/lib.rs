@@ -8,6 +8,7 @@ pub mod budget;
 pub mod config;
 pub mod exchange;
 pub mod listen;
+pub mod observe;
 pub mod record;
 pub mod relay;
 pub mod reply;

@@ -1,0 +1,213 @@
+//! Where in a file the value of a path stands.
+//!
+//! In: a YAML text, then paths such as `rules.splits[0].weights.candidate`. Out: line and column, both from 1, of the
+//! key or the list entry. A path that is not in the file (its key was left out) is found where its parent stands.
+
+use std::collections::HashMap;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::{Location, Spanned};
+
+/// Line and column, both from 1.
+pub(super) type Place = (u64, u64);
+
+/// The place that a location of the parser means.
+pub(super) fn of(location: Location) -> Place {
+    (location.line(), location.column())
+}
+
+/// `LINE:COLUMN: ` as it follows `FILE:`; a space where the place is not known.
+pub(super) fn prefix(place: Option<Place>) -> String {
+    match place {
+        Some((line, column)) => format!("{line}:{column}: "),
+        None => " ".to_owned(),
+    }
+}
+
+/// The places of all paths of a text.
+#[derive(Debug, Default)]
+pub(super) struct Places(HashMap<String, Place>);
+
+impl Places {
+    /// Reads a text; of one that is not YAML no place is known.
+    pub(super) fn of(text: &str) -> Places {
+        let options = serde_saphyr::options! { with_snippet: false };
+        let mut places = Places::default();
+        if let Ok(Node::Map(root)) = serde_saphyr::from_str_with_options(text, options) {
+            places.enter_map("", &root);
+        }
+        places
+    }
+
+    /// The place of a path, or of the nearest parent that the text has.
+    pub(super) fn find(&self, path: &str) -> Option<Place> {
+        let ends = path
+            .char_indices()
+            .rev()
+            .filter(|(_, letter)| matches!(letter, '.' | '['))
+            .map(|(end, _)| end);
+        std::iter::once(path.len())
+            .chain(ends)
+            .filter_map(|end| path.get(..end))
+            .find_map(|parent| self.0.get(parent).copied())
+    }
+
+    fn enter_map(&mut self, above: &str, entries: &[(Spanned<String>, Node)]) {
+        for (key, value) in entries {
+            let path = joined(above, &key.value);
+            self.0.insert(path.clone(), of(key.referenced));
+            self.enter(&path, value);
+        }
+    }
+
+    fn enter(&mut self, path: &str, node: &Node) {
+        match node {
+            Node::Map(entries) => self.enter_map(path, entries),
+            Node::List(entries) => {
+                for (index, entry) in entries.iter().enumerate() {
+                    let path = format!("{path}[{index}]");
+                    self.0.insert(path.clone(), of(entry.referenced));
+                    self.enter(&path, &entry.value);
+                }
+            }
+            Node::Leaf => {}
+        }
+    }
+}
+
+// As the paths of problems are written: a key that is no plain word stands in brackets.
+fn joined(above: &str, key: &str) -> String {
+    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
+    if key.is_empty() || !key.bytes().all(plain) {
+        format!("{above}[{key:?}]")
+    } else if above.is_empty() {
+        key.to_owned()
+    } else {
+        format!("{above}.{key}")
+    }
+}
+
+// A text's shape: keys and where everything stands, without the values.
+enum Node {
+    Map(Vec<(Spanned<String>, Node)>),
+    List(Vec<Spanned<Node>>),
+    Leaf,
+}
+
+impl<'de> Deserialize<'de> for Node {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Node, D::Error> {
+        from.deserialize_any(Shape)
+    }
+}
+
+struct Shape;
+
+impl<'de> Visitor<'de> for Shape {
+    type Value = Node;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Node, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = map.next_entry()? {
+            entries.push(entry);
+        }
+        Ok(Node::Map(entries))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Node, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = list.next_element()? {
+            entries.push(entry);
+        }
+        Ok(Node::List(entries))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Node, E> {
+        Ok(Node::Leaf)
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Node, E> {
+        Ok(Node::Leaf)
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Node, E> {
+        Ok(Node::Leaf)
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Node, E> {
+        Ok(Node::Leaf)
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Node, E> {
+        Ok(Node::Leaf)
+    }
+
+    fn visit_unit<E>(self) -> Result<Node, E> {
+        Ok(Node::Leaf)
+    }
+
+    fn visit_none<E>(self) -> Result<Node, E> {
+        Ok(Node::Leaf)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<Node, D::Error> {
+        IgnoredAny::deserialize(from).map(|_| Node::Leaf)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Place, Places};
+
+    const TEXT: &str = "\
+rules:
+  engines: { stable: { url: 'http://a:1' }, \"a.b\": { url: 'http://b:1' } }
+  splits:
+    - name: first
+      weights:
+        stable: 90
+
+    -
+      name: second
+      sticky: [{ header: x }, client_ip]
+limits: &all { body: 1B }
+";
+
+    fn check(path: &str, expected: Option<Place>) {
+        assert_eq!(Places::of(TEXT).find(path), expected, "{path}");
+    }
+
+    #[test]
+    fn a_path_is_found_at_its_key() {
+        check("rules", Some((1, 1)));
+        check("rules.engines.stable", Some((2, 14)));
+        check("rules.engines[\"a.b\"].url", Some((2, 54)));
+        check("rules.splits[0].weights.stable", Some((6, 9)));
+        check("rules.splits[1].name", Some((9, 7)));
+        check("rules.splits[1].sticky[1]", Some((10, 31)));
+        check("limits.body", Some((11, 16)));
+    }
+
+    #[test]
+    fn an_entry_of_a_list_is_found_where_its_value_begins() {
+        check("rules.splits[0]", Some((4, 7)));
+        check("rules.splits[1]", Some((9, 7)));
+    }
+
+    #[test]
+    fn what_was_left_out_is_found_at_its_parent() {
+        check("rules.default_engine", Some((1, 1)));
+        check("rules.splits[1].weights.stable", Some((9, 7)));
+        check("workers", None);
+    }
+
+    #[test]
+    fn a_text_that_is_not_yaml_has_no_places() {
+        assert_eq!(Places::of("a: [").find("a"), None);
+        assert_eq!(Places::of("").find("a"), None);
+    }
+}
