@@ -5,6 +5,7 @@
 //! Nothing here is opened, bound or resolved.
 
 mod check;
+mod leaf;
 mod place;
 mod read;
 mod wording;
@@ -35,8 +36,8 @@ pub struct Config {
     #[serde(default)]
     pub observe: Observe,
     /// Address ranges whose force and traffic-class headers are believed; from others those headers mean nothing.
-    /// Default: loopback and the private ranges.
-    #[serde(default = "private_ranges")]
+    /// `IP/BITS`, or a single `IP`. Default: loopback and the private ranges.
+    #[serde(default = "private_ranges", deserialize_with = "leaf::ranges")]
     #[schemars(with = "Vec<String>")]
     pub trusted: Vec<IpNet>,
     /// What is written about exchanges.
@@ -57,6 +58,7 @@ pub struct Config {
 #[serde(deny_unknown_fields)]
 pub struct Listener {
     /// `IP:PORT`; port 0 lets the system choose.
+    #[serde(deserialize_with = "leaf::address")]
     pub address: SocketAddr,
 }
 
@@ -73,6 +75,7 @@ impl Listener {
 #[serde(deny_unknown_fields, default)]
 pub struct Admin {
     /// `IP:PORT`, a loopback address. Default: `127.0.0.1:9901`.
+    #[serde(deserialize_with = "leaf::address")]
     pub address: SocketAddr,
 }
 
@@ -89,6 +92,7 @@ impl Default for Admin {
 #[serde(deny_unknown_fields, default)]
 pub struct Observe {
     /// `IP:PORT`. Default: `0.0.0.0:9902`.
+    #[serde(deserialize_with = "leaf::address")]
     pub address: SocketAddr,
 }
 

@@ -1,12 +1,13 @@
-//! Where in a file the value of a path stands.
+//! Where in a file the value of a path stands, and what stands at a place.
 //!
-//! In: a YAML text, then paths such as `rules.splits[0].weights.candidate`. Out: line and column, both from 1, of the
-//! key or the list entry. A path that is not in the file (its key was left out) is found where its parent stands.
+//! In: a YAML text. Out: line and column, both from 1, of paths such as `rules.splits[0].weights.candidate`; and the
+//! other way about, so that a message can say which key it is about and what was found there.
 
 use std::collections::HashMap;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_saphyr::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
 use serde_saphyr::{Location, Spanned};
 
 /// Line and column, both from 1.
@@ -27,15 +28,27 @@ pub(super) fn prefix(place: Option<Place>) -> String {
 
 /// The places of all paths of a text.
 #[derive(Debug, Default)]
-pub(super) struct Places(HashMap<String, Place>);
+pub(super) struct Places {
+    // by path: where its key or its list entry stands
+    paths: HashMap<String, Place>,
+    // by the place of a key: the path of the map that it is in
+    keys: HashMap<Place, String>,
+    // by the place where a value begins: its path, and what it is
+    values: HashMap<Place, (String, String)>,
+}
 
 impl Places {
     /// Reads a text; of one that is not YAML no place is known.
     pub(super) fn of(text: &str) -> Places {
-        let options = serde_saphyr::options! { with_snippet: false };
+        let options = serde_saphyr::options! {
+            with_snippet: false,
+            // What the configuration refuses still has to be found.
+            duplicate_keys: DuplicateKeyPolicy::PassThrough,
+            non_finite_float_policy: NonFiniteFloatPolicy::PassThrough,
+        };
         let mut places = Places::default();
-        if let Ok(Node::Map(root)) = serde_saphyr::from_str_with_options(text, options) {
-            places.enter_map("", &root);
+        if let Ok(root) = serde_saphyr::from_str_with_options::<Spanned<Node>>(text, options) {
+            places.enter("", &root);
         }
         places
     }
@@ -50,28 +63,46 @@ impl Places {
         std::iter::once(path.len())
             .chain(ends)
             .filter_map(|end| path.get(..end))
-            .find_map(|parent| self.0.get(parent).copied())
+            .find_map(|parent| self.paths.get(parent).copied())
     }
 
-    fn enter_map(&mut self, above: &str, entries: &[(Spanned<String>, Node)]) {
-        for (key, value) in entries {
-            let path = joined(above, &key.value);
-            self.0.insert(path.clone(), of(key.referenced));
-            self.enter(&path, value);
-        }
+    /// The path of the map that has a key at this place.
+    pub(super) fn map_with_key_at(&self, place: Place) -> Option<&str> {
+        self.keys.get(&place).map(String::as_str)
     }
 
-    fn enter(&mut self, path: &str, node: &Node) {
-        match node {
-            Node::Map(entries) => self.enter_map(path, entries),
+    /// The path of the value that begins at this place, and what it is: `"text"`, `the number 5`, `a list`.
+    pub(super) fn value_at(&self, place: Place) -> Option<(&str, &str)> {
+        let (path, found) = self.values.get(&place)?;
+        Some((path, found))
+    }
+
+    fn enter(&mut self, path: &str, node: &Spanned<Node>) {
+        let found = match &node.value {
+            Node::Map(_) => "a map",
+            Node::List(_) => "a list",
+            Node::Leaf(found) => found,
+        };
+        let value = (path.to_owned(), found.to_owned());
+        self.values.insert(of(node.referenced), value);
+        match &node.value {
+            Node::Map(entries) => {
+                for (key, value) in entries {
+                    let place = of(key.referenced);
+                    self.keys.insert(place, path.to_owned());
+                    let path = joined(path, &key.value);
+                    self.paths.insert(path.clone(), place);
+                    self.enter(&path, value);
+                }
+            }
             Node::List(entries) => {
                 for (index, entry) in entries.iter().enumerate() {
                     let path = format!("{path}[{index}]");
-                    self.0.insert(path.clone(), of(entry.referenced));
-                    self.enter(&path, &entry.value);
+                    self.paths.insert(path.clone(), of(entry.referenced));
+                    self.enter(&path, entry);
                 }
             }
-            Node::Leaf => {}
+            Node::Leaf(_) => {}
         }
     }
 }
@@ -88,11 +119,11 @@ fn joined(above: &str, key: &str) -> String {
     }
 }
 
-// A text's shape: keys and where everything stands, without the values.
+// A text's shape: keys, and where everything stands; of a value only what a message needs.
 enum Node {
-    Map(Vec<(Spanned<String>, Node)>),
+    Map(Vec<(Spanned<String>, Spanned<Node>)>),
     List(Vec<Spanned<Node>>),
-    Leaf,
+    Leaf(String),
 }
 
 impl<'de> Deserialize<'de> for Node {
@@ -126,36 +157,36 @@ impl<'de> Visitor<'de> for Shape {
         Ok(Node::List(entries))
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Node, E> {
-        Ok(Node::Leaf)
+    fn visit_bool<E>(self, value: bool) -> Result<Node, E> {
+        Ok(Node::Leaf(value.to_string()))
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Node, E> {
-        Ok(Node::Leaf)
+    fn visit_i64<E>(self, value: i64) -> Result<Node, E> {
+        Ok(Node::Leaf(format!("the number {value}")))
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Node, E> {
-        Ok(Node::Leaf)
+    fn visit_u64<E>(self, value: u64) -> Result<Node, E> {
+        Ok(Node::Leaf(format!("the number {value}")))
     }
 
-    fn visit_f64<E>(self, _: f64) -> Result<Node, E> {
-        Ok(Node::Leaf)
+    fn visit_f64<E>(self, value: f64) -> Result<Node, E> {
+        Ok(Node::Leaf(format!("the number {value}")))
     }
 
-    fn visit_str<E>(self, _: &str) -> Result<Node, E> {
-        Ok(Node::Leaf)
+    fn visit_str<E>(self, value: &str) -> Result<Node, E> {
+        Ok(Node::Leaf(format!("{:?}", super::wording::start(value))))
     }
 
     fn visit_unit<E>(self) -> Result<Node, E> {
-        Ok(Node::Leaf)
+        Ok(Node::Leaf("nothing".to_owned()))
     }
 
     fn visit_none<E>(self) -> Result<Node, E> {
-        Ok(Node::Leaf)
+        Ok(Node::Leaf("nothing".to_owned()))
     }
 
     fn visit_some<D: Deserializer<'de>>(self, from: D) -> Result<Node, D::Error> {
-        IgnoredAny::deserialize(from).map(|_| Node::Leaf)
+        Node::deserialize(from)
     }
 }
 
@@ -203,6 +234,17 @@ limits: &all { body: 1B }
         check("rules.default_engine", Some((1, 1)));
         check("rules.splits[1].weights.stable", Some((9, 7)));
         check("workers", None);
+    }
+
+    #[test]
+    fn a_place_says_what_stands_there() {
+        let places = Places::of(TEXT);
+        assert_eq!(places.value_at((6, 17)), Some(("rules.splits[0].weights.stable", "the number 90")));
+        assert_eq!(places.value_at((10, 31)), Some(("rules.splits[1].sticky[1]", "\"client_ip\"")));
+        assert_eq!(places.value_at((11, 14)), Some(("limits", "a map")));
+        assert_eq!(places.value_at((1, 3)), None);
+        assert_eq!(places.map_with_key_at((9, 7)), Some("rules.splits[1]"));
+        assert_eq!(places.map_with_key_at((11, 1)), Some(""));
     }
 
     #[test]

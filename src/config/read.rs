@@ -86,12 +86,44 @@ impl Config {
 }
 
 fn parse(text: &str, name: &str) -> Result<Config, Fault> {
-    let options = serde_saphyr::options! { with_snippet: false };
-    serde_saphyr::from_str_with_options(text, options).map_err(|error| Fault::Malformed {
+    let malformed = |place, what| Fault::Malformed {
         path: name.to_owned(),
-        place: place::prefix(error.location().map(place::of)),
-        what: wording::of(&error),
+        place: place::prefix(place),
+        what,
+    };
+    // Said before the first document is found to be half a configuration.
+    if let Some(line) = second_document(text) {
+        return Err(malformed(Some((line, 1)), wording::SECOND_DOCUMENT.to_owned()));
+    }
+    let options = serde_saphyr::options! { with_snippet: false };
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| {
+        let place = error.location().map(place::of);
+        match place.and_then(|(line, _)| tab_in_indentation(text, line)) {
+            Some(tab) => malformed(Some(tab), "found a tab in the indentation; YAML is indented by spaces".to_owned()),
+            None => malformed(place, wording::of(&error, &Places::of(text))),
+        }
     })
+}
+
+// The line of a `---` that has something before it. At the beginning of a line it is a marker wherever it stands.
+fn second_document(text: &str) -> Option<u64> {
+    let mut is_begun = false;
+    for (number, line) in (1..).zip(text.lines()) {
+        let is_marker = line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']));
+        if is_marker && is_begun {
+            return Some(number);
+        }
+        let is_aside = line.trim().is_empty() || line.trim_start().starts_with('#') || line.starts_with('%');
+        is_begun = is_begun || is_marker || !is_aside;
+    }
+    None
+}
+
+fn tab_in_indentation(text: &str, number: u64) -> Option<(u64, u64)> {
+    let line = text.lines().nth(usize::try_from(number).ok()?.checked_sub(1)?)?;
+    let indentation = line.bytes().take_while(|b| matches!(b, b' ' | b'\t'));
+    let column = indentation.zip(1..).find_map(|(b, column)| (b == b'\t').then_some(column))?;
+    Some((number, column))
 }
 
 fn not_text(bytes: &[u8], fault: std::str::Utf8Error, path: String) -> Fault {
