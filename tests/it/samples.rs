@@ -1,0 +1,1 @@
+//! The samples that people copy.
