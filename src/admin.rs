@@ -43,7 +43,10 @@ pub struct Sides {
 
 /// Serves the admin API and the observe listener until polled no more.
 pub async fn serve(sides: Sides, admin: std::net::TcpListener, observe: std::net::TcpListener) {
-    tokio::join!(serve_admin(sides.clone(), admin), observe::serve(sides, observe));
+    tokio::join!(
+        serve_admin(sides.clone(), admin),
+        observe::serve(sides, observe)
+    );
 }
 
 async fn serve_admin(sides: Sides, listener: std::net::TcpListener) {
@@ -52,7 +55,8 @@ async fn serve_admin(sides: Sides, listener: std::net::TcpListener) {
         .and_then(|address| Ok((address, tokio::net::TcpListener::from_std(listener)?)));
     match listener {
         Ok((address, listener)) => {
-            let service = router(sides, address).into_make_service_with_connect_info::<SocketAddr>();
+            let service =
+                router(sides, address).into_make_service_with_connect_info::<SocketAddr>();
             let _ = axum::serve(listener, service).await;
         }
         Err(error) => tracing::error!(%error, "the admin API cannot be served"),
@@ -68,7 +72,10 @@ pub fn router(sides: Sides, address: SocketAddr) -> Router {
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(DefaultBodyLimit::max(LONGEST))
-        .layer(middleware::from_fn_with_state(Guard::of(address), guard::admit))
+        .layer(middleware::from_fn_with_state(
+            Guard::of(address),
+            guard::admit,
+        ))
         .layer(middleware::map_response(harden))
         .with_state(sides)
 }
@@ -77,7 +84,9 @@ async fn not_found(request: Request) -> Problem {
     let path = problem::start(request.uri().path());
     Problem::new(
         Code::NotFound,
-        format!("there is nothing at {path:?}; there are /v1/rules, /v1/exchanges and /v1/exchanges/ID"),
+        format!(
+            "there is nothing at {path:?}; there are /v1/rules, /v1/exchanges and /v1/exchanges/ID"
+        ),
     )
 }
 
@@ -93,6 +102,9 @@ async fn method_not_allowed(request: Request) -> Problem {
 async fn harden(mut response: Response) -> Response {
     let headers = response.headers_mut();
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
     response
 }

@@ -78,7 +78,11 @@ pub fn main() -> ExitCode {
             let asked = !error.use_stderr();
             // Nobody is left to tell when this cannot be written.
             let _ = error.print();
-            if asked { ExitCode::SUCCESS } else { Exit::Usage.into() }
+            if asked {
+                ExitCode::SUCCESS
+            } else {
+                Exit::Usage.into()
+            }
         }
     }
 }

@@ -30,8 +30,18 @@ pub fn router(sides: Sides) -> Router {
         .route("/metrics", get(metrics))
         .route("/livez", get(async || "ok\n"))
         .route("/readyz", get(ready))
-        .fallback(async || (StatusCode::NOT_FOUND, "not found; there are /metrics, /livez and /readyz\n"))
-        .method_not_allowed_fallback(async || (StatusCode::METHOD_NOT_ALLOWED, "not allowed; only GET and HEAD are\n"))
+        .fallback(async || {
+            (
+                StatusCode::NOT_FOUND,
+                "not found; there are /metrics, /livez and /readyz\n",
+            )
+        })
+        .method_not_allowed_fallback(async || {
+            (
+                StatusCode::METHOD_NOT_ALLOWED,
+                "not allowed; only GET and HEAD are\n",
+            )
+        })
         .with_state(sides)
 }
 

@@ -2,11 +2,12 @@
 //!
 //! In: GET, with filters. Out: what the log says of each, newest first. What has left the ring is not found.
 
+use axum::Json;
 use axum::body::Body;
+use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::IntoResponse;
-use axum::Json;
 use greylag_filters::outcome::Outcome;
 
 use super::Sides;
@@ -19,12 +20,17 @@ const USUAL: usize = 100;
 const MOST: usize = 1000;
 
 /// `GET /v1/exchanges`.
-pub async fn list(State(sides): State<Sides>, Query(pairs): Query<Pairs>) -> Result<impl IntoResponse, Problem> {
+pub async fn list(
+    State(sides): State<Sides>,
+    Query(pairs): Query<Pairs>,
+) -> Result<impl IntoResponse, Problem> {
     let [limit, engine, outcome, id] = query::take(pairs, ["limit", "engine", "outcome", "id"])?;
     let limit = limit.as_deref().map_or(Ok(USUAL), read_limit)?;
     let outcome = outcome.as_deref().map(read_outcome).transpose()?;
     let wanted = |record: &Record| {
-        engine.as_deref().is_none_or(|engine| record.engine.as_deref() == Some(engine))
+        engine
+            .as_deref()
+            .is_none_or(|engine| record.engine.as_deref() == Some(engine))
             && outcome.is_none_or(|outcome| record.outcome == outcome)
             && id.as_deref().is_none_or(|id| *record.id == *id)
     };
@@ -41,22 +47,31 @@ pub async fn list(State(sides): State<Sides>, Query(pairs): Query<Pairs>) -> Res
     Ok((JSON, Body::from(json)))
 }
 
-const JSON: [(HeaderName, HeaderValue); 1] =
-    [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+const JSON: [(HeaderName, HeaderValue); 1] = [(
+    header::CONTENT_TYPE,
+    HeaderValue::from_static("application/json"),
+)];
 
 /// `GET /v1/exchanges/{id}`: the newest of that id, since callers choose ids and may repeat them.
 pub async fn one(
     State(sides): State<Sides>,
-    Path(id): Path<String>,
+    id: Result<Path<String>, PathRejection>,
     Query(pairs): Query<Pairs>,
 ) -> Result<impl IntoResponse, Problem> {
     let [] = query::take(pairs, [])?;
-    let found = sides.shared.telemetry.ring.newest(1, |record| *record.id == *id);
+    let Path(id) =
+        id.map_err(|_| Problem::new(Code::NotFound, "an id is UTF-8 text, and this one is not"))?;
+    let found = sides
+        .shared
+        .telemetry
+        .ring
+        .newest(1, |record| *record.id == *id);
     match found.first() {
         Some(record) => Ok(Json(line::entry(record))),
         None => {
             let id = start(&id);
-            let what = format!("exchange {id:?} is not among the last ones, which limits.ring bounds");
+            let what =
+                format!("exchange {id:?} is not among the last ones, which limits.ring bounds");
             Err(Problem::new(Code::NotFound, what))
         }
     }
@@ -67,17 +82,22 @@ fn read_limit(text: &str) -> Result<usize, Problem> {
         Ok(limit) if (1..=MOST).contains(&limit) => Ok(limit),
         Ok(_) | Err(_) => {
             let found = start(text);
-            Err(query::bad(format!("limit: found {found:?}, allowed are 1 to {MOST}")))
+            Err(query::bad(format!(
+                "limit: found {found:?}, allowed are 1 to {MOST}"
+            )))
         }
     }
 }
 
 fn read_outcome(text: &str) -> Result<Outcome, Problem> {
-    OUTCOMES.into_iter().find(|outcome| outcome.label() == text).ok_or_else(|| {
-        let found = start(text);
-        let allowed = OUTCOMES.map(Outcome::label).join(", ");
-        query::bad(format!("outcome: found {found:?}, allowed: {allowed}"))
-    })
+    OUTCOMES
+        .into_iter()
+        .find(|outcome| outcome.label() == text)
+        .ok_or_else(|| {
+            let found = start(text);
+            let allowed = OUTCOMES.map(Outcome::label).join(", ");
+            query::bad(format!("outcome: found {found:?}, allowed: {allowed}"))
+        })
 }
 
 const OUTCOMES: [Outcome; 9] = [
@@ -122,7 +142,9 @@ mod tests {
 
     #[test]
     fn a_limit_is_from_1_to_1000() {
-        let check = |text: &str, expected: Option<usize>| assert_eq!(read_limit(text).ok(), expected, "{text}");
+        let check = |text: &str, expected: Option<usize>| {
+            assert_eq!(read_limit(text).ok(), expected, "{text}")
+        };
         check("1", Some(1));
         check("1000", Some(1000));
         check("0", None);

@@ -122,7 +122,11 @@ mod tests {
             (Ok(()), Ok(())) => {}
             (Err(problem), Err(code)) => {
                 let json = serde_json::to_value(&problem).unwrap();
-                assert_eq!(json["type"], format!("urn:greylag:problem:{}", code.code()), "{json}");
+                assert_eq!(
+                    json["type"],
+                    format!("urn:greylag:problem:{}", code.code()),
+                    "{json}"
+                );
             }
             (found, _) => panic!("{uri} {fields:?} gave {found:?}"),
         }

@@ -43,19 +43,57 @@ impl Code {
 
     fn parts(self) -> (&'static str, StatusCode, &'static str) {
         match self {
-            Code::BadQuery => ("bad_query", StatusCode::BAD_REQUEST, "The query is not understood"),
-            Code::BadJson => ("bad_json", StatusCode::BAD_REQUEST, "The body is not understood"),
-            Code::BadBody => ("bad_body", StatusCode::BAD_REQUEST, "The body cannot be read"),
-            Code::HostNotAllowed => ("host_not_allowed", StatusCode::FORBIDDEN, "The host is not allowed"),
-            Code::OriginNotAllowed => ("origin_not_allowed", StatusCode::FORBIDDEN, "The origin is not allowed"),
+            Code::BadQuery => (
+                "bad_query",
+                StatusCode::BAD_REQUEST,
+                "The query is not understood",
+            ),
+            Code::BadJson => (
+                "bad_json",
+                StatusCode::BAD_REQUEST,
+                "The body is not understood",
+            ),
+            Code::BadBody => (
+                "bad_body",
+                StatusCode::BAD_REQUEST,
+                "The body cannot be read",
+            ),
+            Code::HostNotAllowed => (
+                "host_not_allowed",
+                StatusCode::FORBIDDEN,
+                "The host is not allowed",
+            ),
+            Code::OriginNotAllowed => (
+                "origin_not_allowed",
+                StatusCode::FORBIDDEN,
+                "The origin is not allowed",
+            ),
             Code::NotFound => ("not_found", StatusCode::NOT_FOUND, "There is no such thing"),
-            Code::MethodNotAllowed => {
-                ("method_not_allowed", StatusCode::METHOD_NOT_ALLOWED, "The method is not allowed here")
-            }
-            Code::Conflict => ("conflict", StatusCode::PRECONDITION_FAILED, "Other rules are in force by now"),
-            Code::BodyTooLarge => ("body_too_large", StatusCode::PAYLOAD_TOO_LARGE, "The body is too large"),
-            Code::NotJson => ("not_json", StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body is of another type"),
-            Code::InvalidRules => ("invalid_rules", StatusCode::UNPROCESSABLE_ENTITY, "The rules do not compile"),
+            Code::MethodNotAllowed => (
+                "method_not_allowed",
+                StatusCode::METHOD_NOT_ALLOWED,
+                "The method is not allowed here",
+            ),
+            Code::Conflict => (
+                "conflict",
+                StatusCode::PRECONDITION_FAILED,
+                "Other rules are in force by now",
+            ),
+            Code::BodyTooLarge => (
+                "body_too_large",
+                StatusCode::PAYLOAD_TOO_LARGE,
+                "The body is too large",
+            ),
+            Code::NotJson => (
+                "not_json",
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "The body is of another type",
+            ),
+            Code::InvalidRules => (
+                "invalid_rules",
+                StatusCode::UNPROCESSABLE_ENTITY,
+                "The rules do not compile",
+            ),
         }
     }
 }

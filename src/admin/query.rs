@@ -12,7 +12,10 @@ pub type Pairs = Vec<(String, String)>;
 ///
 /// # Errors
 /// Another key, or a key that stands twice.
-pub fn take<const N: usize>(pairs: Pairs, allowed: [&str; N]) -> Result<[Option<String>; N], Problem> {
+pub fn take<const N: usize>(
+    pairs: Pairs,
+    allowed: [&str; N],
+) -> Result<[Option<String>; N], Problem> {
     let mut values = [const { None }; N];
     for (key, value) in pairs {
         let slot = allowed
@@ -42,11 +45,17 @@ mod tests {
     use super::*;
 
     fn check(pairs: &[(&str, &str)], expected: Result<[Option<&str>; 2], &str>) {
-        let pairs = pairs.iter().map(|(key, value)| ((*key).into(), (*value).into()));
+        let pairs = pairs
+            .iter()
+            .map(|(key, value)| ((*key).into(), (*value).into()));
         let found = take(pairs.collect(), ["a", "b"]);
         match (found, expected) {
-            (Ok(found), Ok(expected)) => assert_eq!(found.each_ref().map(|v| v.as_deref()), expected),
-            (Err(problem), Err(part)) => assert!(format!("{problem:?}").contains(part), "{problem:?}"),
+            (Ok(found), Ok(expected)) => {
+                assert_eq!(found.each_ref().map(|v| v.as_deref()), expected)
+            }
+            (Err(problem), Err(part)) => {
+                assert!(format!("{problem:?}").contains(part), "{problem:?}")
+            }
             (found, _) => panic!("{found:?} is not {expected:?}"),
         }
     }

@@ -21,10 +21,16 @@ use super::{LONGEST, Sides};
 use crate::snapshot::{EntityTags, Refused, Snapshot};
 
 /// `GET /v1/rules`.
-pub async fn read(State(sides): State<Sides>, Query(pairs): Query<Pairs>) -> Result<impl IntoResponse, Problem> {
+pub async fn read(
+    State(sides): State<Sides>,
+    Query(pairs): Query<Pairs>,
+) -> Result<impl IntoResponse, Problem> {
     let [] = query::take(pairs, [])?;
     let snapshot = sides.shared.store.current();
-    Ok((about(&sides, &snapshot), Json(snapshot.rules.written()).into_response()))
+    Ok((
+        about(&sides, &snapshot),
+        Json(snapshot.rules.written()).into_response(),
+    ))
 }
 
 /// What a PUT came to.
@@ -49,7 +55,8 @@ pub async fn replace(
     let dry_run = is_dry_run(pairs)?;
     is_json(&headers)?;
     let expected = if_match(&headers);
-    let rules = parse(&body.map_err(unreadable)?).inspect_err(|_| tried(&sides, dry_run, "invalid"))?;
+    let rules =
+        parse(&body.map_err(unreadable)?).inspect_err(|_| tried(&sides, dry_run, "invalid"))?;
     if dry_run {
         return try_out(&sides, &rules, expected.as_ref());
     }
@@ -61,7 +68,14 @@ pub async fn replace(
             let (hash, version) = (hex(snapshot.rules.hash()), snapshot.version);
             let hash_before = hex(before.rules.hash());
             tracing::info!(%peer, version, hash, hash_before, "rules replaced through the API");
-            Ok((about(&sides, &snapshot), Json(Published { version, hash, dry_run })))
+            Ok((
+                about(&sides, &snapshot),
+                Json(Published {
+                    version,
+                    hash,
+                    dry_run,
+                }),
+            ))
         }
         Err(Refused::Conflict { current }) => {
             tried(&sides, dry_run, "conflict");
@@ -120,14 +134,18 @@ fn is_dry_run(pairs: Pairs) -> Result<bool, Problem> {
         Some("true") => Ok(true),
         Some(other) => {
             let found = start(other);
-            Err(query::bad(format!("dry_run: found {found:?}, allowed are true and false")))
+            Err(query::bad(format!(
+                "dry_run: found {found:?}, allowed are true and false"
+            )))
         }
     }
 }
 
 // A form of another site cannot send this type without asking first.
 fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
-    let found = headers.get(header::CONTENT_TYPE).map(|value| value.to_str().unwrap_or_default());
+    let found = headers
+        .get(header::CONTENT_TYPE)
+        .map(|value| value.to_str().unwrap_or_default());
     let media = found.map(|found| found.split(';').next().unwrap_or(found).trim());
     match media {
         Some(media) if media.eq_ignore_ascii_case("application/json") => Ok(()),
@@ -137,13 +155,18 @@ fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 fn not_json(found: &str) -> Problem {
-    Problem::new(Code::NotJson, format!("found {found}; the content-type must be application/json"))
+    Problem::new(
+        Code::NotJson,
+        format!("found {found}; the content-type must be application/json"),
+    )
 }
 
 // Several fields are one list (RFC 9110 §5.3).
 fn if_match(headers: &HeaderMap) -> Option<EntityTags> {
     let values = headers.get_all(header::IF_MATCH).iter();
-    let values: Vec<&str> = values.map(|value| value.to_str().unwrap_or_default()).collect();
+    let values: Vec<&str> = values
+        .map(|value| value.to_str().unwrap_or_default())
+        .collect();
     (!values.is_empty()).then(|| EntityTags::parse(&values.join(",")))
 }
 
@@ -167,7 +190,9 @@ fn parse(body: &[u8]) -> Result<Rules, Problem> {
 }
 
 fn conflict(current: &str) -> Problem {
-    let what = format!("If-Match does not name the rules in force, which are {current}; read them again and edit those");
+    let what = format!(
+        "If-Match does not name the rules in force, which are {current}; read them again and edit those"
+    );
     Problem::new(Code::Conflict, what)
 }
 

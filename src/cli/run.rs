@@ -23,7 +23,10 @@ pub(super) fn run(file: &Path) -> Result<ExitCode, Exit> {
         complain(&format_args!("{}: {error}", file.display()));
         Exit::System
     };
-    let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(failed)?;
     runtime.block_on(async {
         // Caught before anything serves, so that a signal at any time ends it well.
         let signals = Signals::catch().map_err(failed)?;
@@ -46,7 +49,10 @@ fn announce(app: &App) {
 
 async fn serve(app: App, mut signals: Signals) -> io::Result<ExitCode> {
     let signal = signals.next().await;
-    tracing::info!(signal, "ending: running answers may finish; a second signal ends at once");
+    tracing::info!(
+        signal,
+        "ending: running answers may finish; a second signal ends at once"
+    );
     let (ended, mut end) = oneshot::channel();
     // Stopping blocks, and the second signal has to be heard meanwhile.
     let stopper = std::thread::Builder::new().name("stop".into());

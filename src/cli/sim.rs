@@ -15,11 +15,16 @@ pub(super) fn sim(args: &Args) -> Result<(), Exit> {
         complain(&format_args!("cannot listen on {}: {error}", args.listen));
         Exit::System
     };
-    let runtime = Builder::new_current_thread().enable_all().build().map_err(failed)?;
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(failed)?;
     runtime.block_on(async {
         let mut signals = Signals::catch().map_err(failed)?;
         let listener = TcpListener::bind(args.listen).await.map_err(failed)?;
-        let engine = Engine::serve(listener, args.settings()).await.map_err(failed)?;
+        let engine = Engine::serve(listener, args.settings())
+            .await
+            .map_err(failed)?;
         print(&format!("an engine is at http://{}", engine.address()))?;
         signals.next().await;
         engine.stop().await;

@@ -239,8 +239,14 @@ limits: &all { body: 1B }
     #[test]
     fn a_place_says_what_stands_there() {
         let places = Places::of(TEXT);
-        assert_eq!(places.value_at((6, 17)), Some(("rules.splits[0].weights.stable", "the number 90")));
-        assert_eq!(places.value_at((10, 31)), Some(("rules.splits[1].sticky[1]", "\"client_ip\"")));
+        assert_eq!(
+            places.value_at((6, 17)),
+            Some(("rules.splits[0].weights.stable", "the number 90"))
+        );
+        assert_eq!(
+            places.value_at((10, 31)),
+            Some(("rules.splits[1].sticky[1]", "\"client_ip\""))
+        );
         assert_eq!(places.value_at((11, 14)), Some(("limits", "a map")));
         assert_eq!(places.value_at((1, 3)), None);
         assert_eq!(places.map_with_key_at((9, 7)), Some("rules.splits[1]"));

@@ -93,13 +93,19 @@ fn parse(text: &str, name: &str) -> Result<Config, Fault> {
     };
     // Said before the first document is found to be half a configuration.
     if let Some(line) = second_document(text) {
-        return Err(malformed(Some((line, 1)), wording::SECOND_DOCUMENT.to_owned()));
+        return Err(malformed(
+            Some((line, 1)),
+            wording::SECOND_DOCUMENT.to_owned(),
+        ));
     }
     let options = serde_saphyr::options! { with_snippet: false };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let place = error.location().map(place::of);
         match place.and_then(|(line, _)| tab_in_indentation(text, line)) {
-            Some(tab) => malformed(Some(tab), "found a tab in the indentation; YAML is indented by spaces".to_owned()),
+            Some(tab) => malformed(
+                Some(tab),
+                "found a tab in the indentation; YAML is indented by spaces".to_owned(),
+            ),
             None => malformed(place, wording::of(&error, &Places::of(text))),
         }
     })
@@ -109,20 +115,27 @@ fn parse(text: &str, name: &str) -> Result<Config, Fault> {
 fn second_document(text: &str) -> Option<u64> {
     let mut is_begun = false;
     for (number, line) in (1..).zip(text.lines()) {
-        let is_marker = line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']));
+        let is_marker = line
+            .strip_prefix("---")
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']));
         if is_marker && is_begun {
             return Some(number);
         }
-        let is_aside = line.trim().is_empty() || line.trim_start().starts_with('#') || line.starts_with('%');
+        let is_aside =
+            line.trim().is_empty() || line.trim_start().starts_with('#') || line.starts_with('%');
         is_begun = is_begun || is_marker || !is_aside;
     }
     None
 }
 
 fn tab_in_indentation(text: &str, number: u64) -> Option<(u64, u64)> {
-    let line = text.lines().nth(usize::try_from(number).ok()?.checked_sub(1)?)?;
+    let line = text
+        .lines()
+        .nth(usize::try_from(number).ok()?.checked_sub(1)?)?;
     let indentation = line.bytes().take_while(|b| matches!(b, b' ' | b'\t'));
-    let column = indentation.zip(1..).find_map(|(b, column)| (b == b'\t').then_some(column))?;
+    let column = indentation
+        .zip(1..)
+        .find_map(|(b, column)| (b == b'\t').then_some(column))?;
     Some((number, column))
 }
 
@@ -130,9 +143,7 @@ fn not_text(bytes: &[u8], fault: std::str::Utf8Error, path: String) -> Fault {
     let before = bytes.get(..fault.valid_up_to()).unwrap_or_default();
     let before = String::from_utf8_lossy(before);
     let line = before.matches('\n').count() as u64 + 1;
-    let last = before
-        .rsplit_once('\n')
-        .map_or(&*before, |(_, last)| last);
+    let last = before.rsplit_once('\n').map_or(&*before, |(_, last)| last);
     Fault::Malformed {
         path,
         place: place::prefix(Some((line, last.chars().count() as u64 + 1))),

@@ -55,14 +55,38 @@ fn a_key_that_is_not_known_is_refused_with_those_that_are() {
 
 #[test]
 fn a_value_of_another_kind_is_refused_with_what_was_found() {
-    check("limits: 5\n", "f.yaml:1:9: limits: found the number 5, expected a map");
-    check("limits:\n", "f.yaml:1:7: limits: found nothing, expected a map");
-    check("workers: many\n", "f.yaml:1:10: workers: found \"many\", expected a whole number");
-    check("workers: -1\n", "f.yaml:1:10: workers: found the number -1, expected a whole number");
-    check("workers: [1]\n", "f.yaml:1:10: workers: found a list, expected a single value");
-    check("listen: 5\n", "f.yaml:1:9: listen: found the number 5, expected a list");
-    check("listen: [5]\n", "f.yaml:1:10: listen[0]: found the number 5, expected a map");
-    check("trusted: all\n", "f.yaml:1:10: trusted: found \"all\", expected a list");
+    check(
+        "limits: 5\n",
+        "f.yaml:1:9: limits: found the number 5, expected a map",
+    );
+    check(
+        "limits:\n",
+        "f.yaml:1:7: limits: found nothing, expected a map",
+    );
+    check(
+        "workers: many\n",
+        "f.yaml:1:10: workers: found \"many\", expected a whole number",
+    );
+    check(
+        "workers: -1\n",
+        "f.yaml:1:10: workers: found the number -1, expected a whole number",
+    );
+    check(
+        "workers: [1]\n",
+        "f.yaml:1:10: workers: found a list, expected a single value",
+    );
+    check(
+        "listen: 5\n",
+        "f.yaml:1:9: listen: found the number 5, expected a list",
+    );
+    check(
+        "listen: [5]\n",
+        "f.yaml:1:10: listen[0]: found the number 5, expected a map",
+    );
+    check(
+        "trusted: all\n",
+        "f.yaml:1:10: trusted: found \"all\", expected a list",
+    );
     check(
         "telemetry: { log: { format: xml } }\n",
         "f.yaml:1:29: telemetry.log.format: found \"xml\"; allowed: json, off",
@@ -98,8 +122,14 @@ fn a_number_without_its_unit_is_refused() {
 #[test]
 fn an_address_that_is_none_is_refused_with_an_example() {
     let address = "an address is IP:PORT, such as \"127.0.0.1:8000\" or \"[::1]:8000\"; found";
-    check("admin: { address: localhost:1 }\n", &format!("f.yaml:1:19: admin.address: {address} \"localhost:1\""));
-    check("observe: { address: 9902 }\n", &format!("f.yaml:1:21: observe.address: {address} \"9902\""));
+    check(
+        "admin: { address: localhost:1 }\n",
+        &format!("f.yaml:1:19: admin.address: {address} \"localhost:1\""),
+    );
+    check(
+        "observe: { address: 9902 }\n",
+        &format!("f.yaml:1:21: observe.address: {address} \"9902\""),
+    );
     check(
         "listen:\n  - address: 0.0.0.0\n",
         &format!("f.yaml:2:14: listen[0].address: {address} \"0.0.0.0\""),
@@ -119,8 +149,14 @@ fn a_single_address_is_a_range() {
 
 #[test]
 fn a_key_that_is_missing_is_named() {
-    check("listen: [{}]\n", "f.yaml:1:10: listen[0]: key \"address\" is missing, and there is no default for it");
-    check_alone("workers: 1\n", "f.yaml:1:1: key \"rules\" is missing, and there is no default for it");
+    check(
+        "listen: [{}]\n",
+        "f.yaml:1:10: listen[0]: key \"address\" is missing, and there is no default for it",
+    );
+    check_alone(
+        "workers: 1\n",
+        "f.yaml:1:1: key \"rules\" is missing, and there is no default for it",
+    );
     check_alone(
         "rules:\n  engines:\n    stable:\n      kind: vllm\n  default_engine: stable\n",
         "f.yaml:4:7: rules.engines.stable: key \"url\" is missing, and there is no default for it",
@@ -129,8 +165,14 @@ fn a_key_that_is_missing_is_named() {
 
 #[test]
 fn a_key_that_is_written_twice_is_refused() {
-    check("workers: 1\nworkers: 2\n", "f.yaml:2:1: key \"workers\" is written twice");
-    check("limits: { body: 1B, body: 2B }\n", "f.yaml:1:21: limits: key \"body\" is written twice");
+    check(
+        "workers: 1\nworkers: 2\n",
+        "f.yaml:2:1: key \"workers\" is written twice",
+    );
+    check(
+        "limits: { body: 1B, body: 2B }\n",
+        "f.yaml:1:21: limits: key \"body\" is written twice",
+    );
     check_rules(
         "  splits: [{ name: s, weights: { stable: 1, stable: 2 } }]\n",
         "f.yaml:5:45: rules.splits[0].weights: key \"stable\" is written twice",
@@ -212,10 +254,22 @@ f.yaml:4:12: observe.address: 127.0.0.1:9901 is taken by admin.address (127.0.0.
 
 #[test]
 fn no_message_shows_the_lines_around() {
-    for mistake in ["limits: { drain: 30 }", "limits: 5", "limit: 5", "limits: 'x", "\tlimits: 5", "workers: 0"] {
-        let text = format!("# hunter2\ntelemetry: {{ log: {{ path: hunter2 }} }}\n{mistake}\n# hunter2\n{RULES}");
+    for mistake in [
+        "limits: { drain: 30 }",
+        "limits: 5",
+        "limit: 5",
+        "limits: 'x",
+        "\tlimits: 5",
+        "workers: 0",
+    ] {
+        let text = format!(
+            "# hunter2\ntelemetry: {{ log: {{ path: hunter2 }} }}\n{mistake}\n# hunter2\n{RULES}"
+        );
         let message = refused(&text);
-        assert!(message.starts_with("f.yaml:3:") && !message.contains("hunter2"), "{message}");
+        assert!(
+            message.starts_with("f.yaml:3:") && !message.contains("hunter2"),
+            "{message}"
+        );
         assert!(!message.contains('\n'), "{message}");
     }
 }

@@ -9,7 +9,8 @@ use tokio::runtime::Runtime;
 use crate::harness::{Answer, Client, Greylag, ask, comes_true};
 
 const JSON: &str = "content-type: application/json";
-const DEAD: &str = "engines: { stable: { kind: vllm, url: \"http://127.0.0.1:9\" } }\ndefault_engine: stable";
+const DEAD: &str =
+    "engines: { stable: { kind: vllm, url: \"http://127.0.0.1:9\" } }\ndefault_engine: stable";
 
 fn get(address: SocketAddr, target: &str) -> Answer {
     ask(address, "GET", target, &[], "")
@@ -23,10 +24,21 @@ fn put(address: SocketAddr, target: &str, fields: &[&str], body: &str) -> Answer
 fn problem(answer: &Answer, status: u16, code: &str) -> String {
     let json = answer.json();
     assert_eq!(answer.status, status, "{json}");
-    assert_eq!(answer.field("content-type"), Some("application/problem+json"));
-    assert_eq!(json["type"], format!("urn:greylag:problem:{code}"), "{json}");
+    assert_eq!(
+        answer.field("content-type"),
+        Some("application/problem+json")
+    );
+    assert_eq!(
+        json["type"],
+        format!("urn:greylag:problem:{code}"),
+        "{json}"
+    );
     assert_eq!(json["status"], status);
-    assert!(json["title"].as_str().is_some_and(|title| !title.is_empty()));
+    assert!(
+        json["title"]
+            .as_str()
+            .is_some_and(|title| !title.is_empty())
+    );
     json["detail"].as_str().unwrap().to_owned()
 }
 
@@ -41,25 +53,40 @@ fn the_rules_are_shown_as_they_are_written() {
     assert_eq!(answer.field("x-greylag-rules-hash").unwrap().len(), 16);
     let tag = answer.field("etag").unwrap();
     assert!(tag.starts_with('"') && tag.ends_with("-1\""), "{tag}");
-    assert_eq!(answer.json()["engines"]["stable"]["url"], "http://127.0.0.1:9");
+    assert_eq!(
+        answer.json()["engines"]["stable"]["url"],
+        "http://127.0.0.1:9"
+    );
     assert_eq!(answer.json()["default_engine"], "stable");
 
     // What is shown can be sent back, and is the same.
     let again = put(greylag.admin(), "/v1/rules", &[JSON], answer.text());
     assert_eq!(again.status, 200, "{}", again.text());
-    assert_eq!(again.field("x-greylag-rules-hash"), answer.field("x-greylag-rules-hash"));
+    assert_eq!(
+        again.field("x-greylag-rules-hash"),
+        answer.field("x-greylag-rules-hash")
+    );
 }
 
 #[test]
 fn a_get_changes_nothing() {
     let greylag = Greylag::start(DEAD);
     let before = get(greylag.admin(), "/v1/rules");
-    for target in ["/v1/rules?dry_run=true", "/v1/rules", "/v1/exchanges", "/v1/exchanges/x", "/nothing"] {
+    for target in [
+        "/v1/rules?dry_run=true",
+        "/v1/rules",
+        "/v1/exchanges",
+        "/v1/exchanges/x",
+        "/nothing",
+    ] {
         let body = before.text().replace("stable", "other");
         ask(greylag.admin(), "GET", target, &[JSON], &body);
     }
     let head = ask(greylag.admin(), "HEAD", "/v1/rules", &[], "");
-    assert_eq!((head.status, head.field("etag")), (200, before.field("etag")));
+    assert_eq!(
+        (head.status, head.field("etag")),
+        (200, before.field("etag"))
+    );
     let after = get(greylag.admin(), "/v1/rules");
     assert_eq!(after.field("etag"), before.field("etag"));
     assert_eq!(after.body, before.body);
@@ -74,7 +101,8 @@ fn a_put_is_refused_when_other_rules_are_in_force_by_now() {
 
     let second = put(greylag.admin(), "/v1/rules", &[JSON, &tag], rules);
     assert_eq!(second.status, 200, "{}", second.text());
-    let expected = json!({ "version": 2, "hash": first.field("x-greylag-rules-hash"), "dry_run": false });
+    let expected =
+        json!({ "version": 2, "hash": first.field("x-greylag-rules-hash"), "dry_run": false });
     assert_eq!(second.json(), expected);
     assert_ne!(second.field("etag"), first.field("etag"));
 
@@ -83,10 +111,16 @@ fn a_put_is_refused_when_other_rules_are_in_force_by_now() {
     assert!(detail.contains(second.field("etag").unwrap()), "{detail}");
     let nonsense = put(greylag.admin(), "/v1/rules", &[JSON, "if-match: 2"], rules);
     problem(&nonsense, 412, "conflict");
-    assert_eq!(get(greylag.admin(), "/v1/rules").field("etag"), second.field("etag"));
+    assert_eq!(
+        get(greylag.admin(), "/v1/rules").field("etag"),
+        second.field("etag")
+    );
 
     // Without the field, and with a star, the last writer wins.
-    assert_eq!(put(greylag.admin(), "/v1/rules", &[JSON], rules).json()["version"], 3);
+    assert_eq!(
+        put(greylag.admin(), "/v1/rules", &[JSON], rules).json()["version"],
+        3
+    );
     let any = put(greylag.admin(), "/v1/rules", &[JSON, "if-match: *"], rules);
     assert_eq!(any.json()["version"], 4);
 
@@ -96,7 +130,11 @@ fn a_put_is_refused_when_other_rules_are_in_force_by_now() {
         "greylag_rules_reload_total{result=\"ok\"} 3",
         "greylag_rules_reload_total{result=\"conflict\"} 2",
     ] {
-        assert!(page.text().lines().any(|found| found == line), "{line} is not in {}", page.text());
+        assert!(
+            page.text().lines().any(|found| found == line),
+            "{line} is not in {}",
+            page.text()
+        );
     }
 }
 
@@ -104,21 +142,46 @@ fn a_put_is_refused_when_other_rules_are_in_force_by_now() {
 fn a_dry_run_says_what_would_be_and_changes_nothing() {
     let greylag = Greylag::start(DEAD);
     let first = get(greylag.admin(), "/v1/rules");
-    let changed = first.text().replace("http://127.0.0.1:9", "http://127.0.0.1:10");
+    let changed = first
+        .text()
+        .replace("http://127.0.0.1:9", "http://127.0.0.1:10");
     let tried = put(greylag.admin(), "/v1/rules?dry_run=true", &[JSON], &changed);
     assert_eq!(tried.status, 200, "{}", tried.text());
-    assert_eq!((&tried.json()["version"], &tried.json()["dry_run"]), (&json!(2), &json!(true)));
-    assert_ne!(tried.json()["hash"], first.field("x-greylag-rules-hash").unwrap());
+    assert_eq!(
+        (&tried.json()["version"], &tried.json()["dry_run"]),
+        (&json!(2), &json!(true))
+    );
+    assert_ne!(
+        tried.json()["hash"],
+        first.field("x-greylag-rules-hash").unwrap()
+    );
     assert_eq!(tried.field("etag"), first.field("etag"));
 
-    let stale = put(greylag.admin(), "/v1/rules?dry_run=true", &[JSON, "if-match: \"0-0\""], &changed);
+    let stale = put(
+        greylag.admin(),
+        "/v1/rules?dry_run=true",
+        &[JSON, "if-match: \"0-0\""],
+        &changed,
+    );
     problem(&stale, 412, "conflict");
-    let bad = changed.replace("\"default_engine\":\"stable\"", "\"default_engine\":\"none\"");
-    problem(&put(greylag.admin(), "/v1/rules?dry_run=true", &[JSON], &bad), 422, "invalid_rules");
+    let bad = changed.replace(
+        "\"default_engine\":\"stable\"",
+        "\"default_engine\":\"none\"",
+    );
+    problem(
+        &put(greylag.admin(), "/v1/rules?dry_run=true", &[JSON], &bad),
+        422,
+        "invalid_rules",
+    );
 
     assert_eq!(get(greylag.admin(), "/v1/rules").body, first.body);
     // What the dry run said comes true.
-    let done = put(greylag.admin(), "/v1/rules?dry_run=false", &[JSON], &changed);
+    let done = put(
+        greylag.admin(),
+        "/v1/rules?dry_run=false",
+        &[JSON],
+        &changed,
+    );
     assert_eq!(done.json()["hash"], tried.json()["hash"]);
 }
 
@@ -126,38 +189,131 @@ fn a_dry_run_says_what_would_be_and_changes_nothing() {
 fn what_is_not_rules_is_refused_with_what_was_found_and_what_is_allowed() {
     let greylag = Greylag::start(DEAD);
     let first = get(greylag.admin(), "/v1/rules");
-    let refused = |target: &str, fields: &[&str], body: &str, status: u16, code: &str, part: &str| {
-        let answer = put(greylag.admin(), target, fields, body);
-        let detail = problem(&answer, status, code);
-        assert!(detail.contains(part), "{detail}");
-        answer.json()
-    };
+    let refused =
+        |target: &str, fields: &[&str], body: &str, status: u16, code: &str, part: &str| {
+            let answer = put(greylag.admin(), target, fields, body);
+            let detail = problem(&answer, status, code);
+            assert!(detail.contains(part), "{detail}");
+            answer.json()
+        };
     let rules = first.text();
     refused("/v1/rules", &[], rules, 415, "not_json", "application/json");
-    refused("/v1/rules", &["content-type: text/plain"], rules, 415, "not_json", "\"text/plain\"");
-    refused("/v1/rules", &["content-type: application/jsonx"], rules, 415, "not_json", "jsonx");
-    refused("/v1/rules?dry-run=true", &[JSON], rules, 400, "bad_query", "allowed: dry_run");
-    refused("/v1/rules?dry_run=yes", &[JSON], rules, 400, "bad_query", "true and false");
-    refused("/v1/rules?dry_run=true&dry_run=true", &[JSON], rules, 400, "bad_query", "twice");
+    refused(
+        "/v1/rules",
+        &["content-type: text/plain"],
+        rules,
+        415,
+        "not_json",
+        "\"text/plain\"",
+    );
+    refused(
+        "/v1/rules",
+        &["content-type: application/jsonx"],
+        rules,
+        415,
+        "not_json",
+        "jsonx",
+    );
+    refused(
+        "/v1/rules?dry-run=true",
+        &[JSON],
+        rules,
+        400,
+        "bad_query",
+        "allowed: dry_run",
+    );
+    refused(
+        "/v1/rules?dry_run=yes",
+        &[JSON],
+        rules,
+        400,
+        "bad_query",
+        "true and false",
+    );
+    refused(
+        "/v1/rules?dry_run=true&dry_run=true",
+        &[JSON],
+        rules,
+        400,
+        "bad_query",
+        "twice",
+    );
     let large = format!("{rules}{}", " ".repeat(1 << 20));
-    refused("/v1/rules", &[JSON], &large, 413, "body_too_large", "1048576 bytes");
+    refused(
+        "/v1/rules",
+        &[JSON],
+        &large,
+        413,
+        "body_too_large",
+        "1048576 bytes",
+    );
 
-    let json = refused("/v1/rules", &[JSON], "{\n  \"engine\": {} }", 400, "bad_json", "unknown field `engine`");
+    let json = refused(
+        "/v1/rules",
+        &[JSON],
+        "{\n  \"engine\": {} }",
+        400,
+        "bad_json",
+        "unknown field `engine`",
+    );
     assert_eq!((&json["line"], &json["column"]), (&json!(2), &json!(10)));
-    refused("/v1/rules", &[JSON], "{", 400, "bad_json", "line 1, column 1: EOF");
+    refused(
+        "/v1/rules",
+        &[JSON],
+        "{",
+        400,
+        "bad_json",
+        "line 1, column 1: EOF",
+    );
     refused("/v1/rules", &[JSON], "", 400, "bad_json", "EOF");
-    refused("/v1/rules", &[JSON], &format!("{rules}x"), 400, "bad_json", "trailing characters");
-    refused("/v1/rules", &[JSON], &"[".repeat(10_000), 400, "bad_json", "line 1");
-    let weight = rules.replace("\"default_engine\"", "\"splits\":[{\"name\":\"s\",\"weights\":{\"stable\":-1}}],\"default_engine\"");
-    refused("/v1/rules", &[JSON], &weight, 400, "bad_json", "0 to 1000000; found -1");
+    refused(
+        "/v1/rules",
+        &[JSON],
+        &format!("{rules}x"),
+        400,
+        "bad_json",
+        "trailing characters",
+    );
+    refused(
+        "/v1/rules",
+        &[JSON],
+        &"[".repeat(10_000),
+        400,
+        "bad_json",
+        "line 1",
+    );
+    let weight = rules.replace(
+        "\"default_engine\"",
+        "\"splits\":[{\"name\":\"s\",\"weights\":{\"stable\":-1}}],\"default_engine\"",
+    );
+    refused(
+        "/v1/rules",
+        &[JSON],
+        &weight,
+        400,
+        "bad_json",
+        "0 to 1000000; found -1",
+    );
 
     let bad = json!({
         "engines": { "stable": { "kind": "vllm", "url": "http://a", "timeouts": { "idle": "0s" } } },
         "default_engine": "other",
         "splits": [{ "name": "s", "weights": { "candidate": 1 } }],
     });
-    let json = refused("/v1/rules", &[JSON], &bad.to_string(), 422, "invalid_rules", "3 problems");
-    let paths: Vec<&Value> = json["problems"].as_array().unwrap().iter().map(|problem| &problem["path"]).collect();
+    let json = refused(
+        "/v1/rules",
+        &[JSON],
+        &bad.to_string(),
+        422,
+        "invalid_rules",
+        "3 problems",
+    );
+    let paths: Vec<&Value> = json["problems"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|problem| &problem["path"])
+        .collect();
     let expected = [
         "rules.engines.stable.timeouts.idle",
         "rules.default_engine",
@@ -165,9 +321,15 @@ fn what_is_not_rules_is_refused_with_what_was_found_and_what_is_allowed() {
     ];
     assert_eq!(paths, expected);
     let what = json["problems"][1]["what"].as_str().unwrap();
-    assert_eq!(what, "engine \"other\" is not defined (defined: \"stable\")");
+    assert_eq!(
+        what,
+        "engine \"other\" is not defined (defined: \"stable\")"
+    );
 
-    assert_eq!(get(greylag.admin(), "/v1/rules").field("etag"), first.field("etag"));
+    assert_eq!(
+        get(greylag.admin(), "/v1/rules").field("etag"),
+        first.field("etag")
+    );
     let page = get(greylag.observe(), "/metrics");
     let line = "greylag_rules_reload_total{result=\"invalid\"} 7";
     assert!(page.text().contains(line), "{}", page.text());
@@ -194,17 +356,31 @@ fn whoever_is_not_here_is_turned_away() {
         client.send(format!("GET /v1/rules HTTP/1.1\r\n{fields}\r\n\r\n"));
         client.answer(false)
     };
-    for host in [format!("127.0.0.1:{port}"), "localhost:1234".to_owned(), "[::1]".to_owned()] {
+    for host in [
+        format!("127.0.0.1:{port}"),
+        "localhost:1234".to_owned(),
+        "[::1]".to_owned(),
+    ] {
         assert_eq!(asked(&format!("host: {host}")).status, 200, "{host}");
         let origin = format!("host: {host}\r\norigin: http://{host}");
         assert_eq!(asked(&origin).status, 200, "{origin}");
     }
-    for host in ["evil.example", "evil.example:9901", "10.1.2.3", "localhost.evil.example"] {
+    for host in [
+        "evil.example",
+        "evil.example:9901",
+        "10.1.2.3",
+        "localhost.evil.example",
+    ] {
         let answer = asked(&format!("host: {host}"));
         assert!(problem(&answer, 403, "host_not_allowed").contains(host));
     }
     problem(&asked("accept: */*"), 403, "host_not_allowed");
-    for origin in ["http://evil.example", "null", "https://localhost", "http://localhost:1"] {
+    for origin in [
+        "http://evil.example",
+        "null",
+        "https://localhost",
+        "http://localhost:1",
+    ] {
         let answer = asked(&format!("host: localhost\r\norigin: {origin}"));
         assert!(problem(&answer, 403, "origin_not_allowed").contains(origin));
         assert_eq!(answer.field("access-control-allow-origin"), None);
@@ -220,7 +396,16 @@ fn whoever_is_not_here_is_turned_away() {
 #[test]
 fn what_is_not_there_is_a_problem_too() {
     let greylag = Greylag::start(DEAD);
-    for target in ["/", "/v1", "/v1/rules/", "/v2/rules", "/v1/rules/x", "/metrics", "/%ff"] {
+    for target in [
+        "/",
+        "/v1",
+        "/v1/rules/",
+        "/v2/rules",
+        "/v1/rules/x",
+        "/metrics",
+        "/%ff",
+        "/v1/exchanges/%ff",
+    ] {
         problem(&get(greylag.admin(), target), 404, "not_found");
     }
     for (method, target, allowed) in [
@@ -240,7 +425,10 @@ fn what_is_not_there_is_a_problem_too() {
 fn a_put_is_seen_by_the_next_exchange_of_an_open_connection() {
     let runtime = Runtime::new().unwrap();
     let engine = |model: &str| {
-        let settings = Settings { model: model.into(), ..Settings::default() };
+        let settings = Settings {
+            model: model.into(),
+            ..Settings::default()
+        };
         runtime.block_on(Engine::start(settings)).unwrap()
     };
     let (stable, candidate) = (engine("tiny"), engine("tiny"));
@@ -268,7 +456,10 @@ fn a_put_is_seen_by_the_next_exchange_of_an_open_connection() {
         "\"weights\":{\"stable\":0,\"candidate\":1}",
     );
     assert_ne!(moved, written.text());
-    assert_eq!(put(greylag.admin(), "/v1/rules", &[JSON], &moved).status, 200);
+    assert_eq!(
+        put(greylag.admin(), "/v1/rules", &[JSON], &moved).status,
+        200
+    );
     assert_eq!(chat(&mut client, "two"), "candidate");
     // Two of one id, of which the newest is meant.
     assert_eq!(chat(&mut client, "one"), "candidate");
@@ -277,7 +468,9 @@ fn a_put_is_seen_by_the_next_exchange_of_an_open_connection() {
     let ids = |query: &str| -> Vec<String> {
         let json = get(admin, &format!("/v1/exchanges{query}")).json();
         let all = json["exchanges"].as_array().unwrap();
-        all.iter().map(|entry| entry["id"].as_str().unwrap().to_owned()).collect()
+        all.iter()
+            .map(|entry| entry["id"].as_str().unwrap().to_owned())
+            .collect()
     };
     assert!(comes_true(|| ids("").len() == 3));
     assert_eq!(ids(""), ["one", "two", "one"]);
@@ -287,15 +480,27 @@ fn a_put_is_seen_by_the_next_exchange_of_an_open_connection() {
     assert_eq!(ids("?outcome=ok").len(), 3);
     assert_eq!(ids("?outcome=timeout").len(), 0);
     let newest = get(admin, "/v1/exchanges/one").json();
-    assert_eq!((&newest["engine"], &newest["rules_version"]), (&json!("candidate"), &json!(2)));
-    assert_eq!((&newest["outcome"], &newest["split"]), (&json!("ok"), &json!("s")));
-    assert_eq!(newest["rules_hash"].as_str(), get(admin, "/v1/rules").field("x-greylag-rules-hash"));
+    assert_eq!(
+        (&newest["engine"], &newest["rules_version"]),
+        (&json!("candidate"), &json!(2))
+    );
+    assert_eq!(
+        (&newest["outcome"], &newest["split"]),
+        (&json!("ok"), &json!("s"))
+    );
+    assert_eq!(
+        newest["rules_hash"].as_str(),
+        get(admin, "/v1/rules").field("x-greylag-rules-hash")
+    );
 }
 
 #[test]
 fn exchanges_are_asked_for_in_known_words() {
     let greylag = Greylag::start(DEAD);
-    assert_eq!(get(greylag.admin(), "/v1/exchanges").json(), json!({ "exchanges": [] }));
+    assert_eq!(
+        get(greylag.admin(), "/v1/exchanges").json(),
+        json!({ "exchanges": [] })
+    );
     for (query, part) in [
         ("limit=0", "1 to 1000"),
         ("limit=1001", "1 to 1000"),
@@ -304,12 +509,24 @@ fn exchanges_are_asked_for_in_known_words() {
         ("limits=1", "allowed: limit, engine, outcome, id"),
         ("limit=1&limit=2", "twice"),
     ] {
-        let detail = problem(&get(greylag.admin(), &format!("/v1/exchanges?{query}")), 400, "bad_query");
+        let detail = problem(
+            &get(greylag.admin(), &format!("/v1/exchanges?{query}")),
+            400,
+            "bad_query",
+        );
         assert!(detail.contains(part), "{detail}");
     }
-    let detail = problem(&get(greylag.admin(), "/v1/exchanges/a%2Fb"), 404, "not_found");
+    let detail = problem(
+        &get(greylag.admin(), "/v1/exchanges/a%2Fb"),
+        404,
+        "not_found",
+    );
     assert!(detail.contains("\"a/b\""), "{detail}");
-    problem(&get(greylag.admin(), "/v1/exchanges/x?limit=1"), 400, "bad_query");
+    problem(
+        &get(greylag.admin(), "/v1/exchanges/x?limit=1"),
+        400,
+        "bad_query",
+    );
 }
 
 #[test]
@@ -322,7 +539,10 @@ fn probes_are_answered_under_any_host() {
     assert_eq!((ready.status, ready.text().trim_end()), (200, "ready"));
     assert_eq!(get(observe, "/livez").status, 200);
     let page = get(observe, "/metrics");
-    assert_eq!((page.status, page.field("content-type")), (200, Some("text/plain; version=0.0.4")));
+    assert_eq!(
+        (page.status, page.field("content-type")),
+        (200, Some("text/plain; version=0.0.4"))
+    );
     assert!(page.text().contains("greylag_build_info"));
     for target in ["/", "/v1/rules", "/metrics/", "/drain"] {
         assert_eq!(get(observe, target).status, 404, "{target}");

@@ -12,12 +12,19 @@ const RULES: &str = "rules:\n  engines: { stable: { kind: vllm, url: \"http://12
 
 fn greylag(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_greylag"));
-    command.args(arguments).env_remove("RUST_LOG").env("NO_COLOR", "1");
+    command
+        .args(arguments)
+        .env_remove("RUST_LOG")
+        .env("NO_COLOR", "1");
     command
 }
 
 fn output(arguments: &[&str]) -> (Option<i32>, String, String) {
-    let Output { status, stdout, stderr } = greylag(arguments).output().unwrap();
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = greylag(arguments).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (status.code(), text(stdout), text(stderr))
 }
@@ -52,9 +59,14 @@ fn check_names_the_rules_of_a_good_file() {
     let file = File::new(RULES);
     let (code, out, err) = output(&["check", file.path()]);
     assert_eq!((code, err.as_str()), (Some(0), ""));
-    let rest = out.strip_prefix(&format!("{}: ok (1 engine, 0 splits, rules ", file.path())).unwrap();
+    let rest = out
+        .strip_prefix(&format!("{}: ok (1 engine, 0 splits, rules ", file.path()))
+        .unwrap();
     let hash = rest.strip_suffix(")\n").unwrap();
-    assert!(hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()), "{hash}");
+    assert!(
+        hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()),
+        "{hash}"
+    );
 }
 
 #[test]
@@ -81,15 +93,28 @@ fn check_names_everything_that_is_wrong_with_a_bad_file() {
     }
     let (code, _, err) = output(&["check", "/nowhere/greylag.yaml"]);
     assert_eq!(code, Some(78));
-    assert!(err.starts_with("/nowhere/greylag.yaml: No such file"), "{err}");
+    assert!(
+        err.starts_with("/nowhere/greylag.yaml: No such file"),
+        "{err}"
+    );
 }
 
 #[test]
 fn a_command_line_that_is_not_understood_ends_with_64() {
-    for arguments in [&["serve"][..], &["run"], &["run", "--config"], &["check"], &["check", "a", "b"], &[]] {
+    for arguments in [
+        &["serve"][..],
+        &["run"],
+        &["run", "--config"],
+        &["check"],
+        &["check", "a", "b"],
+        &[],
+    ] {
         let (code, out, err) = output(arguments);
         assert_eq!((code, out.as_str()), (Some(64), ""), "{arguments:?}");
-        assert!(err.contains("Usage: greylag") || err.starts_with("error: a value is required"), "{err}");
+        assert!(
+            err.contains("Usage: greylag") || err.starts_with("error: a value is required"),
+            "{err}"
+        );
     }
     let (code, out, err) = output(&["--help"]);
     assert_eq!((code, err.as_str()), (Some(0), ""));
@@ -97,7 +122,13 @@ fn a_command_line_that_is_not_understood_ends_with_64() {
         assert!(out.contains(part), "{part} is not in {out}");
     }
     let (code, out, _) = output(&["--version"]);
-    assert_eq!((code, out.as_str()), (Some(0), concat!("greylag ", env!("CARGO_PKG_VERSION"), "\n")));
+    assert_eq!(
+        (code, out.as_str()),
+        (
+            Some(0),
+            concat!("greylag ", env!("CARGO_PKG_VERSION"), "\n")
+        )
+    );
 }
 
 #[test]
@@ -122,11 +153,17 @@ fn an_address_in_use_is_named_and_ends_with_71() {
     let file = File::new(&config(&address.to_string()));
     let (code, out, err) = output(&["run", "--config", file.path()]);
     assert_eq!((code, out.as_str()), (Some(71), ""));
-    let expected = format!("{}: cannot listen on {address}: Address already in use (os error 98)\n", file.path());
+    let expected = format!(
+        "{}: cannot listen on {address}: Address already in use (os error 98)\n",
+        file.path()
+    );
     assert_eq!(err, expected);
     let (code, _, err) = output(&["sim", "--listen", &address.to_string()]);
     assert_eq!(code, Some(71));
-    assert!(err.contains(&format!("cannot listen on {address}")), "{err}");
+    assert!(
+        err.contains(&format!("cannot listen on {address}")),
+        "{err}"
+    );
 }
 
 // A process that serves, and the lines of its standard error.
@@ -167,7 +204,13 @@ impl Running {
 
     fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
-        assert!(Command::new("kill").args(["-s", name, &id]).status().unwrap().success());
+        assert!(
+            Command::new("kill")
+                .args(["-s", name, &id])
+                .status()
+                .unwrap()
+                .success()
+        );
     }
 
     fn end(&mut self) -> (Option<i32>, String) {

@@ -172,7 +172,11 @@ impl Client {
     // Reads on until the mark is there; returns where it ends.
     fn until(&mut self, mark: &[u8]) -> usize {
         loop {
-            if let Some(at) = self.read.windows(mark.len()).position(|window| window == mark) {
+            if let Some(at) = self
+                .read
+                .windows(mark.len())
+                .position(|window| window == mark)
+            {
                 return at + mark.len();
             }
             self.more();
@@ -207,7 +211,8 @@ impl Answer {
     }
 
     pub fn json(&self) -> serde_json::Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{error}: {}", self.text()))
     }
 }
 
