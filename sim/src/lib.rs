@@ -1,1 +1,53 @@
-//! Greylag.
+//! An inference engine that behaves, or misbehaves, on demand: vLLM's wire format without a model.
+//!
+//! In: HTTP/1.1 requests, and settings or an `x-sim` header that say how to answer them. Out: answers byte for byte like
+//! vLLM's, and a record of what clients did. No HTTP framework: the bytes, cuts, pauses and resets on the wire are the
+//! product. No chance that is not drawn from the seed, and no clock in any byte: equal runs give equal bytes.
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! use greylag_sim::{Engine, Settings};
+//! let engine = Engine::start(Settings { ttft: "50ms".parse().unwrap(), ..Settings::default() }).await.unwrap();
+//! println!("an engine is at http://{}", engine.address());
+//! engine.stop().await;
+//! # });
+//! ```
+#![forbid(unsafe_code)]
+
+mod args;
+mod body;
+mod call;
+mod chance;
+mod delay;
+mod engine;
+mod events;
+mod exchange;
+mod http;
+pub mod load;
+pub mod order;
+mod page;
+mod refuse;
+mod request;
+mod script;
+pub mod seen;
+mod settings;
+mod story;
+mod stream;
+mod tally;
+mod tokens;
+mod vllm;
+mod wire;
+
+pub use args::Args;
+pub use delay::{Delay, LONGEST};
+pub use engine::Engine;
+pub use load::Load;
+pub use order::Order;
+pub use refuse::{Refusing, refusing_address};
+pub use script::{Cuts, Script, Step};
+pub use seen::{Ended, Ending, Seen};
+pub use settings::{Misbehaviour, Settings, When};
+pub use tokens::Tokens;
+
+#[cfg(test)]
+mod tests;

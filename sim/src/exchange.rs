@@ -1,0 +1,249 @@
+//! One request and its answer, from the first byte to the last.
+//!
+//! In: a connection and what the engine is like. Out: an answer, or what was ordered instead, and how the connection
+//! goes on. Every request that was read ends in the ledger exactly once.
+
+use std::sync::Arc;
+
+use crate::body::{self, Framing, Unread};
+use crate::call::{Call, Refusal, Route};
+use crate::engine::Shared;
+use crate::http::{Answer, Ends, reason};
+use crate::order::{How, Instead, Order};
+use crate::page::Page;
+use crate::request::{Head, LONGEST_BODY};
+use crate::script;
+use crate::seen::Ending;
+use crate::settings::Settings;
+use crate::wire::{Gone, Wire};
+
+mod answer;
+
+/// How the connection goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// With the next request.
+    Again,
+    /// It ends by FIN.
+    Close,
+    /// It ends by RST.
+    Reset,
+}
+
+/// Answers the next request of a connection.
+pub(crate) async fn exchange(wire: &mut Wire, shared: &Shared, connection: u64) -> Next {
+    let head = match Head::read(wire).await {
+        Ok(head) => head,
+        Err(Unread::Gone) => return Next::Close,
+        Err(unread @ (Unread::Bad | Unread::TooLong)) => return refuse(wire, unread).await,
+    };
+    let number = shared.ledger.arrived(connection, &head);
+    let settings = shared.settings.borrow().clone();
+    let mut exchange = Exchange {
+        wire,
+        shared,
+        settings,
+        order: Order::default(),
+        head,
+        number,
+        turn: number,
+        events: 0,
+    };
+    let (ending, next) = match exchange.run().await {
+        Ok(next) => (
+            Ending::Answered {
+                events: exchange.events,
+            },
+            next,
+        ),
+        Err(End::Gone) => (
+            Ending::ClientClosed {
+                after_events: exchange.events,
+            },
+            Next::Close,
+        ),
+        Err(End::Broken(How::Fin)) => (
+            Ending::Broken {
+                after_events: exchange.events,
+            },
+            Next::Close,
+        ),
+        Err(End::Broken(How::Rst)) => (
+            Ending::Broken {
+                after_events: exchange.events,
+            },
+            Next::Reset,
+        ),
+        Err(End::Refused(unread)) => (Ending::Refused, refuse(exchange.wire, unread).await),
+    };
+    shared.ledger.ended(number, ending);
+    next
+}
+
+struct Exchange<'a> {
+    wire: &'a mut Wire,
+    shared: &'a Shared,
+    settings: Arc<Settings>,
+    order: Order,
+    head: Head,
+    /// Among all requests.
+    number: u64,
+    /// Among inference requests, which all chance is drawn by; else the same as `number`.
+    turn: u64,
+    events: u64,
+}
+
+/// Why an exchange ended without its answer.
+enum End {
+    Gone,
+    Broken(How),
+    Refused(Unread),
+}
+
+impl From<Gone> for End {
+    fn from(_: Gone) -> End {
+        End::Gone
+    }
+}
+
+impl From<Unread> for End {
+    fn from(unread: Unread) -> End {
+        match unread {
+            Unread::Gone => End::Gone,
+            Unread::Bad | Unread::TooLong => End::Refused(unread),
+        }
+    }
+}
+
+impl Exchange<'_> {
+    async fn run(&mut self) -> Result<Next, End> {
+        let route = Some(&self.head)
+            .filter(|head| head.method == "POST")
+            .and_then(|head| Route::of(head.path()));
+        if route.is_some() {
+            self.turn = self.shared.turn();
+        }
+        let framing = self.head.framing()?;
+        let order = match self.head.header("x-sim") {
+            Some(text) => text.parse(),
+            None if route.is_some() => Ok(self.settings.order(self.turn)),
+            None => Ok(Order::default()),
+        };
+        match order {
+            Ok(order) => self.order = order,
+            Err(message) => {
+                self.read_body(framing).await?;
+                let refusal = Refusal {
+                    status: 400,
+                    kind: "BadRequestError",
+                    message,
+                    param: Some("x-sim".into()),
+                };
+                return self.page(Page::refusal(&refusal)).await;
+            }
+        }
+        if let Some(Instead::Early(status)) = self.order.instead {
+            self.page(Page::ordered(status, None)).await?;
+            return Ok(Next::Close);
+        }
+        let body = self.read_body(framing).await?;
+        if let Some(script) = self.shared.script(&self.head) {
+            return match script::play(&script, self.wire).await {
+                Ok(()) => Ok(self.next()),
+                Err(script::Stop::Gone) => Err(End::Gone),
+                Err(script::Stop::Ended(how)) => Err(End::Broken(how)),
+            };
+        }
+        if let Some(instead) = self.order.instead {
+            return self.instead(instead).await;
+        }
+        if let Some(status) = self.order.interim {
+            let interim = format!(
+                "HTTP/1.1 {status} {}\r\nlink: </engine.css>; rel=preload; as=style\r\n\r\n",
+                reason(status)
+            );
+            self.wire.write(interim.as_bytes()).await?;
+        }
+        match route {
+            Some(route) => match Call::read(route, &self.head, &body, &self.settings) {
+                Ok(call) => self.answer(&call).await,
+                Err(refusal) => self.page(Page::refusal(&refusal)).await,
+            },
+            None => self.page(self.beside()).await,
+        }
+    }
+
+    async fn read_body(&mut self, framing: Framing) -> Result<Vec<u8>, End> {
+        if self.head.expects_continue() && framing != Framing::Length(0) {
+            self.wire.write(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
+        }
+        let mut body = Vec::new();
+        body::read(self.wire, framing, LONGEST_BODY, &mut |bytes: &[u8]| {
+            body.extend_from_slice(bytes)
+        })
+        .await?;
+        self.shared.ledger.read(self.number, &body);
+        Ok(body)
+    }
+
+    async fn instead(&mut self, instead: Instead) -> Result<Next, End> {
+        match instead {
+            Instead::Reset => Err(End::Broken(How::Rst)),
+            Instead::Close => Err(End::Broken(How::Fin)),
+            Instead::Garbage => {
+                self.wire
+                    .write(b"\x16\x03\x01\x00\xffthis is not HTTP\r\n\r\n")
+                    .await?;
+                Err(End::Broken(How::Fin))
+            }
+            Instead::Hang => Err(self.wire.gone().await.into()),
+            Instead::HangHead => {
+                self.wire
+                    .write(b"HTTP/1.1 200 OK\r\ndate: Thu, 01 Jan")
+                    .await?;
+                Err(self.wire.gone().await.into())
+            }
+            Instead::Early(status)
+            | Instead::Status {
+                status,
+                retry_after: None,
+            } => self.page(Page::ordered(status, None)).await,
+            Instead::Status {
+                status,
+                retry_after,
+            } => self.page(Page::ordered(status, retry_after)).await,
+            Instead::NotSse => {
+                let body = "this is not an event stream\n".to_owned();
+                self.page(Page {
+                    status: 200,
+                    content_type: "text/plain; charset=utf-8",
+                    body,
+                    fields: Vec::new(),
+                })
+                .await
+            }
+        }
+    }
+}
+
+/// Answers what is not a request, and ends the connection.
+async fn refuse(wire: &mut Wire, unread: Unread) -> Next {
+    let (status, body) = match unread {
+        Unread::Gone | Unread::Bad => (400, "Invalid HTTP request received."),
+        Unread::TooLong => (413, "Request too large."),
+    };
+    let ends = Ends::Length(body.len());
+    let mut answer = Answer {
+        status,
+        content_type: "text/plain; charset=utf-8",
+        ends,
+        fields: Vec::new(),
+        request_id: None,
+        close: true,
+    }
+    .head();
+    answer.extend(body.bytes());
+    // The connection ends either way.
+    let _ = wire.write(&answer).await;
+    Next::Close
+}

@@ -1,0 +1,142 @@
+//! Gives the answer: a stream, or a page.
+//!
+//! In: a call, or a page. Out: bytes on the wire, and how the connection goes on. Never decides what is answered.
+
+use std::time::Duration;
+
+use rand::RngExt;
+use tokio::time::Instant;
+
+use super::{End, Exchange, Next};
+use crate::call::Call;
+use crate::chance::generator;
+use crate::events::Events;
+use crate::http::{Answer, CREATED, Ends, disguise};
+use crate::order::Instead;
+use crate::page::Page;
+use crate::story::Story;
+use crate::stream::{Broke, Stream};
+use crate::tally::Held;
+use crate::vllm::Writer;
+
+impl Exchange<'_> {
+    /// Answers an inference request, streamed or whole.
+    pub(super) async fn answer(&mut self, call: &Call) -> Result<Next, End> {
+        let shared = self.shared;
+        let _running = shared.ledger.running();
+        let mut held = shared.tally.begin(call.prompt_tokens());
+        let story = Story::new(call, &self.settings, &self.order, self.turn);
+        let mut writer = Writer::new(call, &self.settings.model, &self.id(), CREATED + self.turn);
+        if call.stream {
+            let events = Events::new(story, writer, self.order.comments, self.order.no_done);
+            return self.stream(events, &mut held).await;
+        }
+        let (mut wait, mut deltas) = (Duration::ZERO, Vec::new());
+        for step in story {
+            wait += step.wait;
+            deltas.extend(step.deltas);
+        }
+        self.wire.until(Instant::now() + wait).await?;
+        for delta in &deltas {
+            held.generated(delta.tokens, delta.finish);
+        }
+        self.page(Page::json(200, writer.plain(&deltas))).await
+    }
+
+    async fn stream(&mut self, events: Events, held: &mut Held<'_>) -> Result<Next, End> {
+        let mut beats: Box<dyn Iterator<Item = _> + Send> = Box::new(events);
+        let mut ends = if self.head.minor == 0 {
+            Ends::Close
+        } else {
+            Ends::Chunked
+        };
+        if self.order.length {
+            let told: Vec<_> = beats.collect();
+            ends = Ends::Length(Events::length(&told));
+            beats = Box::new(told.into_iter());
+        }
+        let head = self.head_of(200, "text/event-stream; charset=utf-8", ends, Vec::new());
+        let mut stream = Stream::new(self.wire, ends, &self.order, self.settings.keep_alive);
+        let end = stream.send(&head, beats, held).await;
+        self.events = stream.events;
+        match end {
+            Ok(()) if ends == Ends::Close => Ok(Next::Close),
+            Ok(()) => Ok(self.next()),
+            Err(Broke::Gone) => Err(End::Gone),
+            Err(Broke::Cut(how)) => Err(End::Broken(how)),
+        }
+    }
+
+    /// What is not inference.
+    pub(super) fn beside(&self) -> Page {
+        Page::beside(&self.head, &self.settings, self.shared, &self.drawn_id())
+    }
+
+    /// Sends a whole answer.
+    pub(super) async fn page(&mut self, page: Page) -> Result<Next, End> {
+        let ends = match page.status {
+            204 | 304 => Ends::Empty,
+            _ => Ends::Length(page.body.len()),
+        };
+        let content_type = if ends == Ends::Empty {
+            ""
+        } else {
+            page.content_type
+        };
+        let mut answer = self.head_of(page.status, content_type, ends, page.fields);
+        let mut body = page.body.into_bytes();
+        if self.order.gzip {
+            disguise(&mut body, true);
+        }
+        if self.head.method != "HEAD" {
+            answer.extend(ends.piece(&body));
+        }
+        self.wire.write(&answer).await?;
+        Ok(self.next())
+    }
+
+    fn head_of(
+        &self,
+        status: u16,
+        content_type: &str,
+        ends: Ends,
+        mut fields: Vec<String>,
+    ) -> Vec<u8> {
+        if self.order.gzip {
+            fields.push("content-encoding: gzip".into());
+        }
+        let early = matches!(self.order.instead, Some(Instead::Early(_)));
+        Answer {
+            status,
+            content_type,
+            ends,
+            fields,
+            request_id: self.settings.request_id_headers.then(|| self.id()),
+            close: early || !self.head.keeps_alive(),
+        }
+        .head()
+    }
+
+    pub(super) fn next(&self) -> Next {
+        if self.order.close_after || !self.head.keeps_alive() {
+            Next::Close
+        } else {
+            Next::Again
+        }
+    }
+
+    /// The caller's id, else a drawn one.
+    fn id(&self) -> String {
+        self.head
+            .header("x-request-id")
+            .filter(|id| !id.is_empty())
+            .map_or_else(|| self.drawn_id(), str::to_owned)
+    }
+
+    fn drawn_id(&self) -> String {
+        format!(
+            "{:016x}",
+            generator(self.settings.seed, "id", &self.turn.to_le_bytes()).random::<u64>()
+        )
+    }
+}

@@ -1,0 +1,124 @@
+//! Heads and body framing of answers, as uvicorn writes them.
+//!
+//! In: a status, fields, a body or its pieces. Out: bytes. Never a clock: the date is fixed, so that equal runs give
+//! equal bytes.
+
+/// How the end of an answer's body is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ends {
+    /// By an empty chunk.
+    Chunked,
+    /// After so many bytes.
+    Length(usize),
+    /// By the end of the connection, for HTTP/1.0.
+    Close,
+    /// There is no body and no word of one: 204 and 304.
+    Empty,
+}
+
+/// The head of an answer.
+pub(crate) struct Answer<'a> {
+    pub(crate) status: u16,
+    /// Empty: none.
+    pub(crate) content_type: &'a str,
+    pub(crate) ends: Ends,
+    /// Whole lines without their ends, which the application gave.
+    pub(crate) fields: Vec<String>,
+    pub(crate) request_id: Option<String>,
+    /// Says that the connection will end after the answer.
+    pub(crate) close: bool,
+}
+
+impl Answer<'_> {
+    pub(crate) fn head(&self) -> Vec<u8> {
+        let mut head = format!(
+            "HTTP/1.1 {} {}\r\ndate: {DATE}\r\nserver: uvicorn\r\n",
+            self.status,
+            reason(self.status)
+        );
+        for field in &self.fields {
+            head.push_str(field);
+            head.push_str("\r\n");
+        }
+        if let Ends::Length(length) = self.ends {
+            head.push_str(&format!("content-length: {length}\r\n"));
+        }
+        if !self.content_type.is_empty() {
+            head.push_str(&format!("content-type: {}\r\n", self.content_type));
+        }
+        head.push_str("vary: Origin\r\n");
+        if let Some(id) = &self.request_id {
+            head.push_str(&format!("x-request-id: {id}\r\n"));
+        }
+        if self.close {
+            head.push_str("connection: close\r\n");
+        }
+        if self.ends == Ends::Chunked {
+            head.push_str("transfer-encoding: chunked\r\n");
+        }
+        head.push_str("\r\n");
+        head.into_bytes()
+    }
+}
+
+impl Ends {
+    /// One piece of the body in its framing.
+    pub(crate) fn piece(self, bytes: &[u8]) -> Vec<u8> {
+        match self {
+            Ends::Chunked => [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat(),
+            Ends::Length(_) | Ends::Close => bytes.to_vec(),
+            Ends::Empty => Vec::new(),
+        }
+    }
+
+    /// What follows the last piece.
+    pub(crate) fn end(self) -> &'static [u8] {
+        match self {
+            Ends::Chunked => b"0\r\n\r\n",
+            Ends::Length(_) | Ends::Close | Ends::Empty => b"",
+        }
+    }
+}
+
+/// Makes text look like a compressed body: no text reader understands it, and its `first` bytes are gzip's magic number.
+pub(crate) fn disguise(bytes: &mut [u8], first: bool) {
+    bytes.iter_mut().for_each(|byte| *byte ^= 0x80);
+    if first {
+        bytes
+            .iter_mut()
+            .zip(*b"\x1f\x8b")
+            .for_each(|(byte, magic)| *byte = magic);
+    }
+}
+
+const DATE: &str = "Thu, 01 Jan 2026 00:00:00 GMT";
+
+/// [`DATE`] in seconds since 1970.
+pub(crate) const CREATED: u64 = 1_767_225_600;
+
+pub(crate) fn reason(status: u16) -> &'static str {
+    match status {
+        100 => "Continue",
+        102 => "Processing",
+        103 => "Early Hints",
+        200 => "OK",
+        204 => "No Content",
+        304 => "Not Modified",
+        400 => "Bad Request",
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "Not Found",
+        405 => "Method Not Allowed",
+        408 => "Request Timeout",
+        413 => "Content Too Large",
+        422 => "Unprocessable Content",
+        429 => "Too Many Requests",
+        500 => "Internal Server Error",
+        501 => "Not Implemented",
+        502 => "Bad Gateway",
+        503 => "Service Unavailable",
+        504 => "Gateway Timeout",
+        // A reason may be empty (RFC 9112, section 4).
+        _ => "",
+    }
+}

@@ -1,0 +1,175 @@
+//! Sends a streamed answer: waits, writes, and breaks off where it was told to.
+//!
+//! In: beats and an order. Out: writes on the wire. Head, first beat, each further beat, `[DONE]` and the last chunk are
+//! writes of their own, as vLLM's are. Never goes on for a client that has gone.
+
+use std::time::Duration;
+
+use tokio::time::Instant;
+
+use crate::events::Beat;
+use crate::http::{Ends, disguise};
+use crate::order::{How, Order};
+use crate::tally::Held;
+use crate::vllm::{DONE, ERROR_EVENT, KEEP_ALIVE};
+use crate::wire::{Gone, Wire};
+
+/// Why a stream did not come to its end.
+pub(crate) enum Broke {
+    Gone,
+    /// The order's cut, to be done by who owns the wire.
+    Cut(How),
+}
+
+impl From<Gone> for Broke {
+    fn from(_: Gone) -> Broke {
+        Broke::Gone
+    }
+}
+
+pub(crate) struct Stream<'a> {
+    pub(crate) wire: &'a mut Wire,
+    pub(crate) ends: Ends,
+    pub(crate) order: &'a Order,
+    pub(crate) keep_alive: Option<Duration>,
+    /// Token events written.
+    pub(crate) events: u64,
+    pending: Vec<u8>,
+    stalled: bool,
+    disguised: bool,
+    due: Instant,
+}
+
+impl<'a> Stream<'a> {
+    pub(crate) fn new(
+        wire: &'a mut Wire,
+        ends: Ends,
+        order: &'a Order,
+        keep_alive: Option<Duration>,
+    ) -> Stream<'a> {
+        Stream {
+            wire,
+            ends,
+            order,
+            keep_alive,
+            events: 0,
+            pending: Vec::new(),
+            stalled: false,
+            disguised: false,
+            due: Instant::now(),
+        }
+    }
+
+    /// Sends the head and all beats; `Ok` when the answer came to its end.
+    pub(crate) async fn send(
+        &mut self,
+        head: &[u8],
+        beats: impl Iterator<Item = Beat>,
+        held: &mut Held<'_>,
+    ) -> Result<(), Broke> {
+        self.wire.write(head).await?;
+        for beat in beats {
+            if self.broken_off().await? {
+                return Ok(());
+            }
+            // From the last due time, so that what a step costs does not add to its wait.
+            self.due += beat.wait;
+            self.quiet(Some(self.due)).await?;
+            for event in beat.events {
+                if event.apart {
+                    self.flush().await?;
+                }
+                // Between the events of one beat an order may break off too; then what came before must have left.
+                if event.tokens.is_some() && self.ordered_here() {
+                    self.flush().await?;
+                    if self.broken_off().await? {
+                        return Ok(());
+                    }
+                }
+                self.push(event.text.as_bytes());
+                if let Some((tokens, finish)) = event.tokens {
+                    self.events += 1;
+                    held.generated(tokens, finish);
+                }
+            }
+            self.flush().await?;
+        }
+        self.finish().await
+    }
+
+    fn push(&mut self, event: &[u8]) {
+        let mut bytes = event.to_vec();
+        if self.order.gzip {
+            disguise(&mut bytes, !std::mem::replace(&mut self.disguised, true));
+        }
+        self.pending.extend(self.ends.piece(&bytes));
+    }
+
+    async fn flush(&mut self) -> Result<(), Gone> {
+        let pending = std::mem::take(&mut self.pending);
+        if pending.is_empty() {
+            Ok(())
+        } else {
+            self.wire.write(&pending).await
+        }
+    }
+
+    async fn finish(&mut self) -> Result<(), Broke> {
+        Ok(self.wire.write(self.ends.end()).await?)
+    }
+
+    /// Whether something is ordered after just as many events as were sent.
+    fn ordered_here(&self) -> bool {
+        let at = Some(self.events);
+        self.order.cut.map(|(after, _)| after) == at
+            || (self.order.stall.map(|(after, _)| after) == at && !self.stalled)
+            || self.order.error == at
+    }
+
+    /// Does what is ordered after just as many events as were sent; true when that ended the answer.
+    async fn broken_off(&mut self) -> Result<bool, Broke> {
+        if let Some((after, length)) = self.order.stall
+            && after == self.events
+            && !std::mem::replace(&mut self.stalled, true)
+        {
+            self.quiet(length.map(|length| Instant::now() + length))
+                .await?;
+            self.due = Instant::now();
+        }
+        if let Some((after, how)) = self.order.cut
+            && after == self.events
+        {
+            return Err(Broke::Cut(how));
+        }
+        if self.order.error == Some(self.events) {
+            self.push(ERROR_EVENT.as_bytes());
+            self.flush().await?;
+            if !self.order.no_done {
+                self.push(DONE.as_bytes());
+                self.flush().await?;
+            }
+            self.finish().await?;
+            return Ok(true);
+        }
+        Ok(false)
+    }
+
+    /// Waits until `due`, or until the client leaves, and sends a comment whenever the interval passes.
+    async fn quiet(&mut self, due: Option<Instant>) -> Result<(), Gone> {
+        loop {
+            // A length told beforehand leaves no room for comments.
+            let comment = match (self.keep_alive, self.ends) {
+                (Some(interval), Ends::Chunked | Ends::Close) => Some(Instant::now() + interval),
+                (None, _) | (Some(_), Ends::Length(_) | Ends::Empty) => None,
+            };
+            match (due, comment) {
+                (Some(due), Some(comment)) if comment >= due => return self.wire.until(due).await,
+                (Some(due), None) => return self.wire.until(due).await,
+                (None, None) => return Err(self.wire.gone().await),
+                (_, Some(comment)) => self.wire.until(comment).await?,
+            }
+            self.push(KEEP_ALIVE.as_bytes());
+            self.flush().await?;
+        }
+    }
+}

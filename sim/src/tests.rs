@@ -1,0 +1,14 @@
+//! The engine as its clients meet it: real sockets on ports of the kernel's choice.
+//!
+//! Every wait has a deadline of [`DEADLINE`], far longer than anything here takes; nothing sleeps and hopes.
+
+use std::time::Duration;
+
+mod client;
+mod closes;
+mod http;
+mod misbehaves;
+mod scripts;
+mod shape;
+
+const DEADLINE: Duration = Duration::from_secs(20);
