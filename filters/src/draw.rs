@@ -61,6 +61,15 @@ mod tests {
         assert_ne!(draw, Draw::new(1, "mirror", b"id"));
     }
 
+    /// From another implementation (Python's `xxhash`): a draw that was logged must be replayable for ever.
+    #[test]
+    fn the_recipe_foretells_the_draw() {
+        assert_eq!(
+            Draw::new(42, "default", b"req-1").bits(),
+            0x8271_e009_1270_1bc6
+        );
+    }
+
     #[test]
     fn the_ends_of_the_range_are_held() {
         assert_eq!(Draw(u64::MAX).below(10), 9);
