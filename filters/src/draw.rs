@@ -39,12 +39,7 @@ impl Draw {
     /// The draw as a whole number below `n`; 0 if `n` is 0.
     pub fn below(self, n: u64) -> u64 {
         // The high half of a product of two 64-bit numbers is below either of them.
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "the high half of 128 bits is 64 bits"
-        )]
-        let high = ((u128::from(self.0) * u128::from(n)) >> 64) as u64;
-        high
+        ((u128::from(self.0) * u128::from(n)) >> 64) as u64
     }
 }
 

@@ -178,7 +178,7 @@ impl Split {
             .choices
             .iter()
             .find(|choice| choice.name.as_bytes() == value || choice.tag.as_bytes() == value);
-        named.or_else(|| match (value, self.choices.as_slice()) {
+        named.or(match (value, self.choices.as_slice()) {
             (b"never", [first, _]) => Some(first),
             (b"always", [_, second]) => Some(second),
             _ => None,
