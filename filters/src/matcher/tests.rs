@@ -142,6 +142,9 @@ fn a_body_that_was_not_read_says_nothing() {
     );
     check(json!({ "models": ["~^qwen"] }), &[], body, false);
     check(json!({ "models": ["*"] }), &[], Some("{}"), false);
+    let endless = json!({ "model": "a".repeat(8193) }).to_string();
+    check(json!({ "models": ["a*"] }), &[], Some(&endless), true);
+    check(json!({ "models": ["~a"] }), &[], Some(&endless), false);
     check(json!({ "stream": false }), &[], Some("{}"), true);
     check(json!({ "stream": false }), &[], None, false);
     check(json!({ "models": ["*"] }), &[], None, false);

@@ -1,7 +1,10 @@
+use http::{HeaderMap, HeaderValue, Method};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Rules, compile, fuzz_rules_json};
+use super::{How, Request, Rules, compile, fuzz_rules_json};
+use crate::facts;
+use crate::route::Route;
 
 /// Every key of the rules, none with its default.
 const FULL: &str = r#"
@@ -237,6 +240,53 @@ traffic: { test: { header: "", value: " x" } }
 }
 
 #[test]
+fn the_first_split_that_fits_decides() {
+    let rules = yaml(
+        r#"
+engines:
+  a: { kind: vllm, url: "http://a" }
+  b: { kind: vllm, url: "http://b" }
+  c: { kind: vllm, url: "http://c" }
+default_engine: a
+splits:
+  - { name: gold, match: { headers: { x-tier: [gold] } }, weights: { b: 1 } }
+  - { name: llama, match: { models: [llama*] }, weights: { c: 1 } }
+"#,
+    )
+    .unwrap();
+    let ruleset = compile(&rules).unwrap();
+    let check =
+        |tier: &'static str, model: &str, path: &str, engine: usize, split: Option<usize>| {
+            let mut headers = HeaderMap::new();
+            headers.insert("x-tier", HeaderValue::from_static(tier));
+            let body = json!({ "model": model }).to_string();
+            let body = facts::scan(body.as_bytes(), ruleset.wanted_body_keys()).unwrap();
+            let request = Request {
+                method: &Method::POST,
+                path,
+                route: Route::of(path),
+                headers: &headers,
+                body: Some(&body),
+                client: None,
+                trusted: false,
+            };
+            let decision = ruleset.decide(&request, 1, b"id");
+            assert_eq!((decision.engine.index(), decision.split), (engine, split));
+            let how = if split.is_some() {
+                How::Draw
+            } else {
+                How::Default
+            };
+            assert_eq!(decision.how, how);
+        };
+    let chat = "/v1/chat/completions";
+    check("gold", "llama-8b", chat, 1, Some(0));
+    check("free", "llama-8b", chat, 2, Some(1));
+    check("free", "qwen", chat, 0, None);
+    check("gold", "llama-8b", "/v1/models", 0, None);
+}
+
+#[test]
 fn no_engine_is_a_problem() {
     let rules: Rules =
         serde_json::from_value(json!({ "engines": {}, "default_engine": "a" })).unwrap();
@@ -305,7 +355,7 @@ fn the_fuzz_function_passes_its_seeds() {
     // Cut anywhere, and with any one byte changed, it must be refused or hold.
     for place in 0..full.len() {
         fuzz_rules_json(&full[..place]);
-        for byte in *b"0\"}]:,~*a\xff" {
+        for byte in *b"0\"}~\xff" {
             let mut changed = full.clone();
             changed[place] = byte;
             fuzz_rules_json(&changed);
