@@ -265,13 +265,7 @@ fn count(mut engine: impl FnMut(u32) -> String) -> [u32; 3] {
 
 #[test]
 fn shares_follow_the_weights() {
-    for [a, b, c] in [
-        [90, 10, 0],
-        [80, 10, 10],
-        [1, 1, 1],
-        [999_999, 1, 0],
-        [0, 0, 5],
-    ] {
+    for [a, b, c] in [[90, 10, 0], [2, 1, 1], [999_999, 1, 0]] {
         let split = weights(a, b, c);
         check_shares(count(|n| user(&split, &format!("user-{n}"))), [a, b, c]);
         let drawn = count(|n| decide(&split, &NOBODY, n.to_string().as_bytes()).0);
