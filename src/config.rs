@@ -256,7 +256,10 @@ impl Config {
             problems.push("listen: found no address, at least one is needed".into());
         }
         if !(1..=256).contains(&self.workers) {
-            problems.push(format!("workers: found {}, allowed are 1 to 256", self.workers));
+            problems.push(format!(
+                "workers: found {}, allowed are 1 to 256",
+                self.workers
+            ));
         }
         if !self.admin.address.ip().is_loopback() {
             problems.push(format!(

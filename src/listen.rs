@@ -52,7 +52,11 @@ pub fn bind(address: SocketAddr, workers: usize) -> io::Result<Bound> {
 }
 
 fn bind_one(address: SocketAddr, shared: bool) -> io::Result<std::net::TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
     socket.set_reuse_address(true)?;
     if shared {
         socket.set_reuse_port(true)?;
@@ -214,7 +218,10 @@ impl Door {
     }
 
     async fn turn_away(&self, client: Client) {
-        let message = format!("all {} connections of limits.connections are in use", self.seats.limit);
+        let message = format!(
+            "all {} connections of limits.connections are in use",
+            self.seats.limit
+        );
         let refusal = Refusal::new(Reason::TooManyConnections, message);
         self.refuse(client, &refusal).await;
     }

@@ -14,6 +14,7 @@ use super::stop::Stop;
 use super::{Worker, head, stream, whole};
 use crate::exchange::Exchange;
 use crate::reply::Reason;
+use crate::upstream::Ready;
 
 /// Gives the answer to the client, to its end.
 pub async fn give(
@@ -78,7 +79,7 @@ impl Flow<'_> {
         let piece = tokio::select! {
             biased;
             piece = self.sent.call.read() => piece?,
-            gone = self.client.gone(), if watch_client => return Err(gone.into()),
+            gone = self.client.gone(), if watch_client => return Err(self.exchange.lost(gone)),
             reason = self.sent.patience.spent() => return Err(Stop::Spent(reason)),
             () = self.cut.come() => return Err(Stop::Cut),
         };
@@ -87,15 +88,16 @@ impl Flow<'_> {
         // What has come in the meantime goes out in the same write; nothing is waited for.
         while out.len() < MOST {
             match self.sent.call.read_ready() {
-                Some(Ok(Some(piece))) => out.extend_from_slice(piece),
-                Some(Ok(None)) => return Ok(false),
-                // What came before the break is passed on first; the next call meets it again.
-                Some(Err(_)) | None => break,
+                Ready::Piece(piece) => out.extend_from_slice(piece),
+                Ready::End => return Ok(false),
+                Ready::NotYet => break,
             }
         }
         let now = self.exchange.now();
         let idle = now + self.sent.request.engine.timeouts.idle;
-        self.sent.patience.until(self.exchange.at(idle), Reason::IdleTimeout);
+        self.sent
+            .patience
+            .until(self.exchange.at(idle), Reason::IdleTimeout);
         Ok(true)
     }
 
@@ -177,7 +179,8 @@ mod tests {
     fn a_media_type_is_known_in_any_spelling() {
         let check = |value: &str, sse: bool| {
             let mut head = ResponseHeader::build(200, None).unwrap();
-            head.insert_header("content-type", value.to_owned()).unwrap();
+            head.insert_header("content-type", value.to_owned())
+                .unwrap();
             assert_eq!(is_sse(&head), sse, "{value}");
         };
         check("text/event-stream", true);

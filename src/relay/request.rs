@@ -41,8 +41,16 @@ pub struct Request {
     pub strips_usage: bool,
     /// Whether the caller asked for one choice, so that a time per output token has a meaning.
     pub one_choice: bool,
-    // given back once the body is no longer needed
-    _share: BudgetShare,
+    // the memory that `body` holds, given back with it
+    share: Option<BudgetShare>,
+}
+
+impl Request {
+    /// Lets go of the body, once it will not be sent again: an answer may run for minutes.
+    pub fn let_go(&mut self) {
+        self.body = Bytes::new();
+        self.share = None;
+    }
 }
 
 /// Reads the facts, chooses the engine, edits.
@@ -80,9 +88,7 @@ pub fn plan(
     record.tag = Some(engine.tag.clone());
     record.traffic = decision.traffic;
     record.how = Some(decision.how);
-    record.split = decision
-        .split
-        .and_then(|split| snapshot.split_name(split));
+    record.split = decision.split.and_then(|split| snapshot.split_name(split));
     begin_trace(exchange, head);
 
     let edits = Edits::of(engine, exchange, facts);
@@ -108,14 +114,19 @@ pub fn plan(
         strips_usage: edits.usage,
         one_choice: facts.is_none_or(|facts| facts.n.unwrap_or(1) == 1),
         engine: engine.clone(),
-        _share: share,
+        share: Some(share),
     })
 }
 
 type Facts = Result<facts::Body, json::Fault>;
 
 // Nothing is known of a body that is encoded, not whole, or not there.
-fn read_facts(exchange: &Exchange, head: &RequestHeader, body: &Bytes, is_whole: bool) -> Option<Facts> {
+fn read_facts(
+    exchange: &Exchange,
+    head: &RequestHeader,
+    body: &Bytes,
+    is_whole: bool,
+) -> Option<Facts> {
     if !exchange.record.route.is_inference() || head.method != Method::POST {
         return None;
     }
@@ -153,15 +164,23 @@ struct Edits<'a> {
 
 impl<'a> Edits<'a> {
     fn of(engine: &'a Engine, exchange: &Exchange, facts: Option<&facts::Body>) -> Self {
-        let applies = exchange.record.route.is_inference() && exchange.record.method == Method::POST;
+        let applies =
+            exchange.record.route.is_inference() && exchange.record.method == Method::POST;
         let has_usage = exchange.record.route.dialect().is_some();
         Edits {
             set: if applies { &engine.set } else { &[] },
-            usage: engine.usage == Usage::Inject && has_usage && facts.is_some_and(edit::wants_usage),
+            usage: engine.usage == Usage::Inject
+                && has_usage
+                && facts.is_some_and(edit::wants_usage),
         }
     }
 
-    fn apply(&self, body: &[u8], facts: Option<&Facts>, is_whole: bool) -> Result<Option<Vec<u8>>, Stop> {
+    fn apply(
+        &self,
+        body: &[u8],
+        facts: Option<&Facts>,
+        is_whole: bool,
+    ) -> Result<Option<Vec<u8>>, Stop> {
         if self.set.is_empty() && !self.usage {
             return Ok(None);
         }
@@ -180,7 +199,9 @@ impl<'a> Edits<'a> {
             )
         })?;
         let set = self.set.iter().map(|(key, json)| Edit::Set { key, json });
-        let edits: Vec<Edit<'_>> = set.chain(self.usage.then_some(Edit::IncludeUsage)).collect();
+        let edits: Vec<Edit<'_>> = set
+            .chain(self.usage.then_some(Edit::IncludeUsage))
+            .collect();
         Ok(Some(edit::splice(body, &facts.spans, &edits)))
     }
 }

@@ -53,19 +53,26 @@ pub async fn send(
         interim: false,
     };
     let (call, head, is_complete) = match attempt.make(false).await {
-        Err(Failed { stop: Stop::Broken(broken), reused: true })
-            if attempt.may_repeat() && !matches!(broken, Broken::Garbage) =>
-        {
+        Err(Failed {
+            stop: Stop::Broken(broken),
+            reused: true,
+        }) if attempt.may_repeat() && !matches!(broken, Broken::Garbage) => {
             attempt.make(true).await.map_err(|failed| failed.stop)?
         }
         other => other.map_err(|failed| failed.stop)?,
     };
+    let Attempt {
+        mut request,
+        patience,
+        ..
+    } = attempt;
+    request.let_go();
     Ok(Sent {
         call,
         head,
+        request,
         is_complete,
-        request: attempt.request,
-        patience: attempt.patience,
+        patience,
     })
 }
 
@@ -92,7 +99,10 @@ impl Attempt<'_> {
 
     async fn make(&mut self, fresh: bool) -> Result<(Call, ResponseHeader, bool), Failed> {
         self.exchange.record.attempts += 1;
-        let mut call = self.open(fresh).await.map_err(|stop| Failed { stop, reused: false })?;
+        let mut call = self.open(fresh).await.map_err(|stop| Failed {
+            stop,
+            reused: false,
+        })?;
         let reused = call.reused;
         self.exchange.record.reused = reused;
         let talked = self.talk(&mut call).await;
@@ -109,7 +119,7 @@ impl Attempt<'_> {
             tokio::select! {
                 biased;
                 call = open => call.map_err(Stop::from),
-                gone = self.client.gone() => Err(gone.into()),
+                gone = self.client.gone() => Err(self.exchange.lost(gone)),
                 reason = self.patience.spent() => Err(Stop::Spent(reason)),
                 () = self.cut.come() => Err(Stop::Cut),
             }
@@ -146,7 +156,7 @@ impl Attempt<'_> {
         let written = tokio::select! {
             biased;
             written = write => written,
-            gone = self.client.gone() => return Err(gone.into()),
+            gone = self.client.gone() => return Err(self.exchange.lost(gone)),
             reason = self.patience.spent() => return Err(Stop::Spent(reason)),
             () = self.cut.come() => return Err(Stop::Cut),
         };
@@ -194,7 +204,8 @@ impl Attempt<'_> {
                 }
             };
             let due = self.exchange.now() + self.request.engine.timeouts.first_byte;
-            self.patience.until(self.exchange.at(due), Reason::FirstByteTimeout);
+            self.patience
+                .until(self.exchange.at(due), Reason::FirstByteTimeout);
         }
         call.finish().await?;
         self.exchange.record.times.request = Some(self.exchange.now());
@@ -207,7 +218,8 @@ impl Attempt<'_> {
         let now = self.exchange.now();
         self.exchange.record.times.written = Some(now);
         let due = now + self.request.engine.timeouts.first_byte;
-        self.patience.until(self.exchange.at(due), Reason::FirstByteTimeout);
+        self.patience
+            .until(self.exchange.at(due), Reason::FirstByteTimeout);
     }
 
     async fn await_head(&mut self, call: &mut Call) -> Result<ResponseHeader, Stop> {
@@ -216,7 +228,7 @@ impl Attempt<'_> {
             let head = tokio::select! {
                 biased;
                 head = call.head() => head?.clone(),
-                gone = self.client.gone(), if watch_client => return Err(gone.into()),
+                gone = self.client.gone(), if watch_client => return Err(self.exchange.lost(gone)),
                 reason = self.patience.spent() => return Err(Stop::Spent(reason)),
                 () = self.cut.come() => return Err(Stop::Cut),
             };

@@ -23,8 +23,21 @@ const IDLE: Duration = Duration::from_secs(4);
 pub struct Call {
     session: HttpSession,
     pool: u64,
+    // what `read_ready` met; Pingora's session would take the broken body for a whole one when asked again
+    failed: Option<Broken>,
     /// Whether the connection came from the pool.
     pub reused: bool,
+}
+
+/// What there is to read without waiting.
+#[derive(Debug)]
+pub enum Ready<'a> {
+    /// A piece of the answer's body.
+    Piece(&'a [u8]),
+    /// The body's end.
+    End,
+    /// Nothing, or a break.
+    NotYet,
 }
 
 /// What broke between Greylag and an engine.
@@ -71,7 +84,9 @@ impl Call {
                     return Ok(Call::on(wire, peer, false));
                 }
                 Ok(Err(error)) => last = connect_error(&error),
-                Err(_) => last = format!("no connection within {}", humantime::format_duration(limit)),
+                Err(_) => {
+                    last = format!("no connection within {}", humantime::format_duration(limit))
+                }
             }
         }
         // Its addresses may have changed: the next exchange does not wait for this to be found out.
@@ -83,6 +98,7 @@ impl Call {
         Call {
             session: HttpSession::new(stream),
             pool: peer.reuse_hash(),
+            failed: None,
             reused,
         }
     }
@@ -134,16 +150,28 @@ impl Call {
     /// # Errors
     /// The connection broke.
     pub async fn read(&mut self) -> Result<Option<&[u8]>, Broken> {
-        self.session.read_body_ref().await.map_err(|error| broken(&error))
+        if let Some(failed) = self.failed.take() {
+            return Err(failed);
+        }
+        self.session
+            .read_body_ref()
+            .await
+            .map_err(|error| broken(&error))
     }
 
-    /// The next piece of the answer's body if it is here already, or its end.
-    pub fn read_ready(&mut self) -> Option<Result<Option<&[u8]>, Broken>> {
+    /// The next piece of the answer's body if it is here already. A break is kept for the next `read`, so that what
+    /// came before it can be passed on first.
+    pub fn read_ready(&mut self) -> Ready<'_> {
         let mut cx = Context::from_waker(Waker::noop());
-        let mut read = pin!(self.read());
+        let mut read = pin!(self.session.read_body_ref());
         match read.as_mut().poll(&mut cx) {
-            Poll::Ready(read) => Some(read),
-            Poll::Pending => None,
+            Poll::Pending => Ready::NotYet,
+            Poll::Ready(Ok(Some(piece))) => Ready::Piece(piece),
+            Poll::Ready(Ok(None)) => Ready::End,
+            Poll::Ready(Err(error)) => {
+                self.failed = Some(broken(&error));
+                Ready::NotYet
+            }
         }
     }
 

@@ -109,7 +109,7 @@ impl FromStr for Address {
 }
 
 fn read_port(text: &str) -> Result<u16, Fault> {
-    let digits = text.bytes().all(|b| b.is_ascii_digit());
+    let digits = text.len() <= 5 && text.bytes().all(|b| b.is_ascii_digit());
     match text.parse::<u16>() {
         Ok(port) if digits && port > 0 => Ok(port),
         Ok(_) | Err(_) => Err(Fault::Port(start(text))),
@@ -205,6 +205,7 @@ mod tests {
         check("http://a:0", Err("found \"0\""));
         check("http://a:+80", Err("found \"+80\""));
         check("http://a:65536", Err("found \"65536\""));
+        check("http://a:000080", Err("found \"000080\""));
         check("http://a:b", Err("found \"b\""));
     }
 
