@@ -1,0 +1,15 @@
+//! The house rules that a machine can check.
+//!
+//! In: the repository's own files, read as text. Out: every breach at once, each with its file. Nothing is compiled, run
+//! or changed here.
+
+mod documents;
+mod fence;
+mod source;
+mod tables;
+mod tree;
+
+// Fails with all that was found, a line each.
+fn none(found: &[String]) {
+    assert!(found.is_empty(), "\n{}\n", found.join("\n"));
+}
