@@ -4,5 +4,6 @@
 #[cfg(test)]
 mod it {
     mod promtool;
+    mod readme;
     mod tidy;
 }

@@ -19,17 +19,24 @@ fn promtool_finds_nothing_to_say_about_the_metrics_page() {
         .enable_all()
         .build()
         .unwrap();
-    let engine = runtime.block_on(Engine::start(Settings::default())).unwrap();
+    let engine = runtime
+        .block_on(Engine::start(Settings::default()))
+        .unwrap();
     let app = App::start(config(engine.address())).unwrap();
 
     let client = app.addresses[0];
-    let chat = r#"{"model":"tiny","stream":true,"stream_options":{"include_usage":true},"messages":[]}"#;
+    let chat =
+        r#"{"model":"tiny","stream":true,"stream_options":{"include_usage":true},"messages":[]}"#;
     assert!(ask(client, &post("/v1/chat/completions", chat)).contains("[DONE]"));
     let completion = r#"{"model":"tiny","prompt":"a"}"#;
     assert!(ask(client, &post("/v1/completions", completion)).contains("\"usage\""));
     assert!(ask(client, &get("/v1/models")).contains("tiny"));
     let upgrade = "GET / HTTP/1.1\r\nhost: a\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\n";
-    assert!(ask(client, upgrade).to_ascii_lowercase().contains("x-greylag-reason: unsupported"));
+    assert!(
+        ask(client, upgrade)
+            .to_ascii_lowercase()
+            .contains("x-greylag-reason: unsupported")
+    );
 
     // The record follows the answer's last byte.
     let page = (0..100)
@@ -106,7 +113,9 @@ fn post(path: &str, body: &str) -> String {
 // Sends a request and reads to the connection's end.
 fn ask(address: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(20)))
+        .unwrap();
     stream.write_all(request.as_bytes()).unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).unwrap();

@@ -9,10 +9,13 @@ fn architecture_names_every_module() {
     let mut found = Vec::new();
     for package in ["src", "filters/src", "sim/src"] {
         let heading = format!("### `{package}`");
-        let section = section(&document, &heading).unwrap_or_else(|| panic!("ARCHITECTURE.md: found no {heading:?}"));
+        let section = section(&document, &heading)
+            .unwrap_or_else(|| panic!("ARCHITECTURE.md: found no {heading:?}"));
         for module in modules(&text(&format!("{package}/lib.rs"))) {
             if !section.contains(&format!("`{module}`")) {
-                found.push(format!("ARCHITECTURE.md, {heading}: found nothing of `{module}`"));
+                found.push(format!(
+                    "ARCHITECTURE.md, {heading}: found nothing of `{module}`"
+                ));
             }
         }
     }
@@ -37,20 +40,30 @@ fn every_make_target_that_a_document_names_exists() {
     for file in texts("", &[".md"]) {
         for target in make_targets(&file.text) {
             if !makefile.contains(&format!("\n{target}:")) {
-                found.push(format!("{}: found `make {target}`, which the Makefile has not", file.path));
+                found.push(format!(
+                    "{}: found `make {target}`, which the Makefile has not",
+                    file.path
+                ));
             }
         }
     }
     none(&found);
     let readme = make_targets(&text("README.md"));
     for target in ["demo", "test"] {
-        assert!(readme.iter().any(|named| named == target), "README.md: found no `make {target}`");
+        assert!(
+            readme.iter().any(|named| named == target),
+            "README.md: found no `make {target}`"
+        );
     }
 }
 
 #[test]
 fn recordings_keep_their_bytes() {
-    assert!(text(".gitattributes").lines().any(|line| line == "*.http -text"));
+    assert!(
+        text(".gitattributes")
+            .lines()
+            .any(|line| line == "*.http -text")
+    );
 }
 
 #[test]
@@ -64,7 +77,19 @@ fn no_text_names_the_machine_it_was_written_on() {
         concat!("crates.", "io-"),
         concat!("index.crates", ".io"),
     ];
-    let kinds = [".rs", ".md", ".toml", ".yaml", ".yml", ".json", "Makefile", "Dockerfile", "run", "need", "fuzz"];
+    let kinds = [
+        ".rs",
+        ".md",
+        ".toml",
+        ".yaml",
+        ".yml",
+        ".json",
+        "Makefile",
+        "Dockerfile",
+        "run",
+        "need",
+        "fuzz",
+    ];
     let mut found = Vec::new();
     for file in texts("", &kinds) {
         for place in places {
@@ -82,10 +107,19 @@ fn each_check_finds_what_it_is_for() {
         path: "docs/page.md".into(),
         text: text.into(),
     };
-    assert_eq!(dead_links(&readme("[a](../README.md#top) [b](https://a.b) [c](#here)")).len(), 0);
+    assert_eq!(
+        dead_links(&readme("[a](../README.md#top) [b](https://a.b) [c](#here)")).len(),
+        0
+    );
     assert_eq!(dead_links(&readme("[a](README.md)")).len(), 1);
-    assert_eq!(make_targets("`make demo`\n\n    make nothing\nto make sure"), ["demo", "nothing"]);
-    assert_eq!(modules("pub mod a;\nmod b;\npub(crate) mod c;\n#[cfg(test)]\nmod tests;\n"), ["a", "b", "c"]);
+    assert_eq!(
+        make_targets("`make demo`\n\n    make nothing\nto make sure"),
+        ["demo", "nothing"]
+    );
+    assert_eq!(
+        modules("pub mod a;\nmod b;\npub(crate) mod c;\n#[cfg(test)]\nmod tests;\n"),
+        ["a", "b", "c"]
+    );
     assert_eq!(section("# A\n## B\nb\n## C\nc", "## B"), Some("\nb"));
 }
 
@@ -97,7 +131,10 @@ fn section<'a>(document: &'a str, heading: &str) -> Option<&'a str> {
 
 fn modules(lib: &str) -> Vec<&str> {
     lib.lines()
-        .filter_map(|line| line.split_once("mod ").filter(|(before, _)| before.is_empty() || before.starts_with("pub")))
+        .filter_map(|line| {
+            line.split_once("mod ")
+                .filter(|(before, _)| before.is_empty() || before.starts_with("pub"))
+        })
         .filter_map(|(_, rest)| rest.strip_suffix(';'))
         .filter(|name| *name != "tests")
         .collect()
@@ -110,9 +147,22 @@ fn dead_links(file: &Text) -> Vec<String> {
         .skip(1)
         .filter_map(|rest| rest.split_once(')'))
         .map(|(target, _)| target.split('#').next().unwrap_or_default())
-        .filter(|target| !target.is_empty() && !target.contains("://") && !target.starts_with("mailto:"))
-        .filter(|target| !exists(&format!("{folder}/{target}").trim_start_matches('/').to_owned()))
-        .map(|target| format!("{}: found a link to {target}, which is not there", file.path))
+        .filter(|target| {
+            !target.is_empty() && !target.contains("://") && !target.starts_with("mailto:")
+        })
+        .filter(|target| {
+            !exists(
+                &format!("{folder}/{target}")
+                    .trim_start_matches('/')
+                    .to_owned(),
+            )
+        })
+        .map(|target| {
+            format!(
+                "{}: found a link to {target}, which is not there",
+                file.path
+            )
+        })
         .collect()
 }
 
@@ -122,7 +172,9 @@ fn make_targets(document: &str) -> Vec<String> {
     let mut fenced = false;
     for line in document.lines() {
         fenced ^= line.starts_with("```");
-        let code = (fenced || line.starts_with("    ")).then(|| line.trim()).into_iter();
+        let code = (fenced || line.starts_with("    "))
+            .then(|| line.trim())
+            .into_iter();
         for code in code.chain(line.split('`').skip(1).step_by(2)) {
             if let Some(rest) = code.strip_prefix("make ") {
                 let word: String = rest.chars().take_while(char::is_ascii_lowercase).collect();

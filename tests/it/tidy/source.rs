@@ -6,7 +6,9 @@ use super::tree::{Text, text, texts};
 /// Past so many lines a file holds more than one idea.
 const LONGEST: usize = 500;
 /// Names that say nothing of what is in a module.
-const EMPTY_NAMES: [&str; 8] = ["util", "utils", "common", "helper", "helpers", "misc", "manager", "mod"];
+const EMPTY_NAMES: [&str; 8] = [
+    "util", "utils", "common", "helper", "helpers", "misc", "manager", "mod",
+];
 /// The files of the server that may read a clock.
 const CLOCKS: [&str; 1] = ["src/exchange.rs"];
 
@@ -29,7 +31,12 @@ fn no_module_is_named_after_nothing() {
             let parts = file.path.trim_end_matches(".rs").split('/');
             parts.into_iter().any(|part| EMPTY_NAMES.contains(&part))
         })
-        .map(|file| format!("{}: found a name that says nothing, not allowed are {EMPTY_NAMES:?}", file.path))
+        .map(|file| {
+            format!(
+                "{}: found a name that says nothing, not allowed are {EMPTY_NAMES:?}",
+                file.path
+            )
+        })
         .collect();
     none(&found);
 }
@@ -55,17 +62,45 @@ fn each_breach_is_found() {
     check("src/a.rs", "fn a() {}\n", 1);
     check("src/a/tests.rs", "use super::*;\n", 0);
     check("tests/it/a.rs", "use super::*;\n", 0);
-    check("src/a.rs", &format!("//! A note.\n{}", "\n".repeat(LONGEST)), 1);
-    check("src/a.rs", concat!("//! A note.\n#[al", "low(dead_code)]\n"), 1);
-    check("src/a.rs", concat!("//! A note.\n#![al", "low(dead_code)]\n"), 1);
-    check("src/a.rs", concat!("//! A note.\n#[cfg_attr(test, al", "low(dead_code))]\n"), 1);
+    check(
+        "src/a.rs",
+        &format!("//! A note.\n{}", "\n".repeat(LONGEST)),
+        1,
+    );
+    check(
+        "src/a.rs",
+        concat!("//! A note.\n#[al", "low(dead_code)]\n"),
+        1,
+    );
+    check(
+        "src/a.rs",
+        concat!("//! A note.\n#![al", "low(dead_code)]\n"),
+        1,
+    );
+    check(
+        "src/a.rs",
+        concat!("//! A note.\n#[cfg_attr(test, al", "low(dead_code))]\n"),
+        1,
+    );
     check("src/a.rs", "//! A note.\nif tags.allow(tag) {}\n", 0);
     check("src/a.rs", concat!("//! A note.\n#[ig", "nore]\n"), 1);
-    check("src/a.rs", concat!("//! A note.\nfn a() { to", "do!() }\n"), 1);
+    check(
+        "src/a.rs",
+        concat!("//! A note.\nfn a() { to", "do!() }\n"),
+        1,
+    );
     check("src/a.rs", concat!("//! A note.\n// FIX", "ME\n"), 1);
     check("src/a.rs", "//! A note.\nlet a = Instant::now();\n", 1);
-    check("src/a.rs", "//! A note.\n#[cfg(test)]\nlet a = Instant::now();\n", 0);
-    check("src/exchange.rs", "//! A note.\nlet a = Instant::now();\n", 0);
+    check(
+        "src/a.rs",
+        "//! A note.\n#[cfg(test)]\nlet a = Instant::now();\n",
+        0,
+    );
+    check(
+        "src/exchange.rs",
+        "//! A note.\nlet a = Instant::now();\n",
+        0,
+    );
     check("sim/src/a.rs", "//! A note.\nlet a = Instant::now();\n", 0);
 }
 
@@ -73,7 +108,9 @@ fn breaches(file: &Text) -> Vec<String> {
     let Text { path, text } = file;
     let mut found = Vec::new();
     let mut breach = |what: String| found.push(format!("{path}: {what}"));
-    let is_product = ["src/", "filters/src/", "sim/src/"].iter().any(|folder| path.starts_with(folder));
+    let is_product = ["src/", "filters/src/", "sim/src/"]
+        .iter()
+        .any(|folder| path.starts_with(folder));
     if is_product && !path.ends_with("/tests.rs") && !text.starts_with("//! ") {
         breach("found no `//!` note at the top, which says what comes in, what goes out, what never happens".into());
     }
@@ -90,7 +127,9 @@ fn breaches(file: &Text) -> Vec<String> {
         let served = text.split("#[cfg(test)]").next().unwrap_or_default();
         for clock in ["Instant::now", "SystemTime::now"] {
             if served.contains(clock) {
-                breach(format!("found `{clock}`, only {CLOCKS:?} may read the clock"));
+                breach(format!(
+                    "found `{clock}`, only {CLOCKS:?} may read the clock"
+                ));
             }
         }
     }

@@ -43,18 +43,24 @@ fn root() -> &'static Path {
 }
 
 fn from_root(path: &Path) -> String {
-    let path = path.strip_prefix(root()).expect("the walk began at the root");
+    let path = path
+        .strip_prefix(root())
+        .expect("the walk began at the root");
     path.to_string_lossy().replace('\\', "/")
 }
 
 fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
-    let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let entries =
+        fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     for entry in entries {
         let entry = entry.expect("a folder that can be listed lists its entries");
         let name = entry.file_name().to_string_lossy().into_owned();
-        let kind = entry.file_type().expect("an entry that is listed has a type");
+        let kind = entry
+            .file_type()
+            .expect("an entry that is listed has a type");
         let skipped = ["target", "fixtures", "corpus", "artifacts", "captures"];
-        if kind.is_dir() && !skipped.contains(&&*name) && (!name.starts_with('.') || name == ".ci") {
+        if kind.is_dir() && !skipped.contains(&&*name) && (!name.starts_with('.') || name == ".ci")
+        {
             walk(&entry.path(), found);
         }
         if kind.is_file() {
