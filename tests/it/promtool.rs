@@ -31,7 +31,8 @@ fn promtool_finds_nothing_to_say_about_the_metrics_page() {
     let completion = r#"{"model":"tiny","prompt":"a"}"#;
     assert!(ask(client, &post("/v1/completions", completion)).contains("\"usage\""));
     assert!(ask(client, &get("/v1/models")).contains("tiny"));
-    let upgrade = "GET / HTTP/1.1\r\nhost: a\r\nconnection: close, upgrade\r\nupgrade: websocket\r\n\r\n";
+    let upgrade =
+        "GET / HTTP/1.1\r\nhost: a\r\nconnection: close, upgrade\r\nupgrade: websocket\r\n\r\n";
     assert!(
         ask(client, upgrade)
             .to_ascii_lowercase()

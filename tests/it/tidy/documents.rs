@@ -150,13 +150,7 @@ fn dead_links(file: &Text) -> Vec<String> {
         .filter(|target| {
             !target.is_empty() && !target.contains("://") && !target.starts_with("mailto:")
         })
-        .filter(|target| {
-            !exists(
-                &format!("{folder}/{target}")
-                    .trim_start_matches('/')
-                    .to_owned(),
-            )
-        })
+        .filter(|target| !exists(format!("{folder}/{target}").trim_start_matches('/')))
         .map(|target| {
             format!(
                 "{}: found a link to {target}, which is not there",
