@@ -76,6 +76,16 @@ impl Refusal {
         }
     }
 
+    /// Refused for a header of the simulator's own.
+    pub(crate) fn header(name: &str, message: String) -> Refusal {
+        Refusal {
+            status: 400,
+            kind: "BadRequestError",
+            message,
+            param: Some(name.to_owned()),
+        }
+    }
+
     /// Refused by the engine, for a parameter's value.
     fn value(message: &str, param: &str, value: Option<&Value>) -> Refusal {
         let value = value.map_or(String::new(), |value| format!(", value={value}"));

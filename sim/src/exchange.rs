@@ -5,14 +5,17 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
 use crate::body::{self, Framing, Unread};
 use crate::call::{Call, Refusal, Route};
+use crate::chance::generator;
 use crate::engine::Shared;
 use crate::http::{Answer, Ends, reason};
 use crate::order::{How, Instead, Order};
 use crate::page::Page;
 use crate::request::{Head, LONGEST_BODY};
-use crate::script;
+use crate::script::{self, Script};
 use crate::seen::Ending;
 use crate::settings::Settings;
 use crate::wire::{Gone, Wire};
@@ -35,7 +38,10 @@ pub(crate) async fn exchange(wire: &mut Wire, shared: &Shared, connection: u64) 
     let head = match Head::read(wire).await {
         Ok(head) => head,
         Err(Unread::Gone) => return Next::Close,
-        Err(unread @ (Unread::Bad | Unread::TooLong)) => return refuse(wire, unread).await,
+        Err(unread @ (Unread::Bad | Unread::TooLong)) => {
+            shared.ledger.refused();
+            return refuse(wire, unread).await;
+        }
     };
     let number = shared.ledger.arrived(connection, &head);
     let settings = shared.settings.borrow().clone();
@@ -131,28 +137,35 @@ impl Exchange<'_> {
         };
         match order {
             Ok(order) => self.order = order,
-            Err(message) => {
+            Err(error) => {
                 self.read_body(framing).await?;
-                let refusal = Refusal {
-                    status: 400,
-                    kind: "BadRequestError",
-                    message,
-                    param: Some("x-sim".into()),
-                };
-                return self.page(Page::refusal(&refusal)).await;
+                return self
+                    .page(Page::refusal(&Refusal::header("x-sim", error.to_string())))
+                    .await;
             }
         }
+        let wait = self.order.wait.draw(&mut generator(
+            self.settings.seed,
+            "wait",
+            &self.turn.to_le_bytes(),
+        ));
         if let Some(Instead::Early(status)) = self.order.instead {
             self.page(Page::ordered(status, None)).await?;
             return Ok(Next::Close);
         }
         let body = self.read_body(framing).await?;
-        if let Some(script) = self.shared.script(&self.head) {
-            return match script::play(&script, self.wire).await {
-                Ok(()) => Ok(self.next()),
-                Err(script::Stop::Gone) => Err(End::Gone),
-                Err(script::Stop::Ended(how)) => Err(End::Broken(how)),
-            };
+        if !wait.is_zero() {
+            self.wire.until(Instant::now() + wait).await?;
+        }
+        match self.shared.script(&self.head) {
+            Err(name) => {
+                let message = format!("no script is called {name:?}");
+                return self
+                    .page(Page::refusal(&Refusal::header("x-sim-script", message)))
+                    .await;
+            }
+            Ok(Some(script)) => return self.play(&script).await,
+            Ok(None) => {}
         }
         if let Some(instead) = self.order.instead {
             return self.instead(instead).await;
@@ -170,6 +183,14 @@ impl Exchange<'_> {
                 Err(refusal) => self.page(Page::refusal(&refusal)).await,
             },
             None => self.page(self.beside()).await,
+        }
+    }
+
+    async fn play(&mut self, script: &Script) -> Result<Next, End> {
+        match script::play(script, self.wire).await {
+            Ok(()) => Ok(self.next()),
+            Err(script::Stop::Gone) => Err(End::Gone),
+            Err(script::Stop::Ended(how)) => Err(End::Broken(how)),
         }
     }
 

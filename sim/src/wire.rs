@@ -24,6 +24,9 @@ pub(crate) struct Wire {
 /// What a client may send ahead while it waits for its answer; past that its bytes stay in the kernel.
 const MOST_AHEAD: usize = 1 << 20;
 
+/// Room for one read.
+const READ: usize = 16 << 10;
+
 /// How long a closing connection reads on, so that unread bytes do not turn its FIN into an RST.
 const LINGER: Duration = Duration::from_secs(1);
 
@@ -45,6 +48,7 @@ impl Wire {
     pub(crate) async fn fill(&mut self) -> Result<(), Gone> {
         loop {
             self.stream.readable().await.map_err(|_| Gone)?;
+            self.inbox.reserve(READ);
             match self.stream.try_read_buf(&mut self.inbox) {
                 Ok(0) => return Err(Gone),
                 Ok(_) => return Ok(()),
@@ -118,6 +122,7 @@ async fn gone(stream: &TcpStream, inbox: &mut Vec<u8>) -> Gone {
         if stream.readable().await.is_err() {
             return Gone;
         }
+        inbox.reserve(READ);
         match stream.try_read_buf(inbox) {
             Ok(0) => return Gone,
             Ok(_) => {}
