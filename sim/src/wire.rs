@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until, timeout};
 
 /// The client has closed or reset the connection.
@@ -65,10 +66,13 @@ impl Wire {
 
     /// Waits until `due`.
     pub(crate) async fn until(&mut self, due: Instant) -> Result<(), Gone> {
+        // The timer rounds up to whole milliseconds, even for what is due already.
+        let due_already = due <= Instant::now();
         tokio::select! {
             biased;
             gone = self.gone() => Err(gone),
-            () = sleep_until(due) => Ok(()),
+            () = yield_now(), if due_already => Ok(()),
+            () = sleep_until(due), if !due_already => Ok(()),
         }
     }
 
@@ -88,7 +92,7 @@ impl Wire {
                 Err(_) => return Err(Gone),
             }
         }
-        tokio::task::yield_now().await;
+        yield_now().await;
         Ok(())
     }
 

@@ -65,7 +65,7 @@ async fn while_it_writes() {
     let engine = Engine::start(Settings::default()).await.unwrap();
     let mut client = Client::connect(engine.address()).await;
     client
-        .send(&chat(&order("huge_event=67108864"), STREAM))
+        .send(&chat(&order("huge_event=16777216"), STREAM))
         .await;
     assert!(client.read_until(|unread| unread.len() > 100_000).await);
     drop(client);
