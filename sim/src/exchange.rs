@@ -144,19 +144,13 @@ impl Exchange<'_> {
                     .await;
             }
         }
-        let wait = self.order.wait.draw(&mut generator(
-            self.settings.seed,
-            "wait",
-            &self.turn.to_le_bytes(),
-        ));
         if let Some(Instead::Early(status)) = self.order.instead {
+            self.wait().await?;
             self.page(Page::ordered(status, None)).await?;
             return Ok(Next::Close);
         }
         let body = self.read_body(framing).await?;
-        if !wait.is_zero() {
-            self.wire.until(Instant::now() + wait).await?;
-        }
+        self.wait().await?;
         match self.shared.script(&self.head) {
             Err(name) => {
                 let message = format!("no script is called {name:?}");
@@ -167,9 +161,6 @@ impl Exchange<'_> {
             Ok(Some(script)) => return self.play(&script).await,
             Ok(None) => {}
         }
-        if let Some(instead) = self.order.instead {
-            return self.instead(instead).await;
-        }
         if let Some(status) = self.order.interim {
             let interim = format!(
                 "HTTP/1.1 {status} {}\r\nlink: </engine.css>; rel=preload; as=style\r\n\r\n",
@@ -177,12 +168,29 @@ impl Exchange<'_> {
             );
             self.wire.write(interim.as_bytes()).await?;
         }
+        if let Some(instead) = self.order.instead {
+            return self.instead(instead).await;
+        }
         match route {
             Some(route) => match Call::read(route, &self.head, &body, &self.settings) {
                 Ok(call) => self.answer(&call).await,
                 Err(refusal) => self.page(Page::refusal(&refusal)).await,
             },
             None => self.page(self.beside()).await,
+        }
+    }
+
+    /// What comes before any byte of the answer.
+    async fn wait(&mut self) -> Result<(), Gone> {
+        let key = self.turn.to_le_bytes();
+        let wait = self
+            .order
+            .wait
+            .draw(&mut generator(self.settings.seed, "wait", &key));
+        if wait.is_zero() {
+            Ok(())
+        } else {
+            self.wire.until(Instant::now() + wait).await
         }
     }
 

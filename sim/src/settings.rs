@@ -222,6 +222,13 @@ mod tests {
     }
 
     #[test]
+    fn who_is_hit_round_trips() {
+        for text in ["10%", "0.0001%", "100%", "0%", "1/5"] {
+            assert_eq!(text.parse::<When>().unwrap().to_string(), text);
+        }
+    }
+
+    #[test]
     fn a_bad_share_is_refused() {
         for text in [
             "101%:reset",

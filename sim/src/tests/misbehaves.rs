@@ -219,6 +219,12 @@ async fn an_informational_answer_comes_first() {
     assert_eq!(answer.status, 103);
     assert!(answer.header("link").is_some());
     assert_eq!(client.answer(true).await.status, 200);
+
+    let (answer, mut client, _engine) = ask("1xx=102;status=503").await;
+    assert_eq!(
+        (answer.status, client.answer(true).await.status),
+        (102, 503)
+    );
 }
 
 #[tokio::test]
