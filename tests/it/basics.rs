@@ -5,7 +5,7 @@ use greylag_sim::{Engine, Settings};
 
 use crate::harness::{Client, Greylag, engines};
 
-const STREAM: &str = r#"{"model":"sim","messages":[{"role":"user","content":"hi"}],"stream":true,"max_tokens":5,"stream_options":{"include_usage":true}}"#;
+const STREAM: &str = r#"{"model":"tiny","messages":[{"role":"user","content":"hi"}],"stream":true,"max_tokens":5,"stream_options":{"include_usage":true}}"#;
 
 #[tokio::test]
 async fn a_stream_passes_and_leaves_one_record() {

@@ -29,7 +29,8 @@ impl Greylag {
 
     /// Starts one with more static keys: YAML lines such as `limits: { body: 1KiB }`. A line of yours replaces ours.
     pub fn with(keys: &str, rules: &str) -> Greylag {
-        Greylag::try_with(keys, rules).unwrap_or_else(|fault| panic!("Greylag did not start: {fault}"))
+        Greylag::try_with(keys, rules)
+            .unwrap_or_else(|fault| panic!("Greylag did not start: {fault}"))
     }
 
     /// The same, for a start that may fail.
@@ -43,7 +44,10 @@ impl Greylag {
         ];
         let mut text = format!("{keys}\n");
         for (key, line) in ours {
-            if !keys.lines().any(|theirs| theirs.starts_with(&format!("{key}:"))) {
+            if !keys
+                .lines()
+                .any(|theirs| theirs.starts_with(&format!("{key}:")))
+            {
                 text.push_str(line);
                 text.push('\n');
             }
@@ -165,15 +169,20 @@ impl Answer {
 
     /// The body as JSON.
     pub fn json(&self) -> serde_json::Value {
-        serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {}", self.text()))
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{error}: {}", self.text()))
     }
 }
 
 impl Client {
     /// Connects.
     pub async fn to(address: SocketAddr) -> Client {
-        let socket = within("connect", TcpStream::connect(address)).await.expect("it listens");
-        socket.set_nodelay(true).expect("a TCP socket takes the option");
+        let socket = within("connect", TcpStream::connect(address))
+            .await
+            .expect("it listens");
+        socket
+            .set_nodelay(true)
+            .expect("a TCP socket takes the option");
         Client {
             socket,
             held: Vec::new(),
@@ -182,7 +191,9 @@ impl Client {
 
     /// Sends bytes as they are.
     pub async fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        within("send", self.socket.write_all(bytes.as_ref())).await.expect("the peer takes it");
+        within("send", self.socket.write_all(bytes.as_ref()))
+            .await
+            .expect("the peer takes it");
     }
 
     /// Sends a request with a length; `fields` are lines without their ends.
@@ -233,7 +244,11 @@ impl Client {
     /// Reads until what is held has `text` in it.
     pub async fn until(&mut self, text: &str) {
         while !contains(&self.held, text.as_bytes()) {
-            assert!(self.more().await, "the end came before {text:?}: {}", String::from_utf8_lossy(&self.held));
+            assert!(
+                self.more().await,
+                "the end came before {text:?}: {}",
+                String::from_utf8_lossy(&self.held)
+            );
         }
     }
 
@@ -248,10 +263,17 @@ impl Client {
             if let Some(at) = self.held.windows(4).position(|four| four == b"\r\n\r\n") {
                 break at + 4;
             }
-            assert!(self.more().await, "the end came before a head: {}", String::from_utf8_lossy(&self.held));
+            assert!(
+                self.more().await,
+                "the end came before a head: {}",
+                String::from_utf8_lossy(&self.held)
+            );
         };
         let head = String::from_utf8(self.held.drain(..end).collect()).expect("a head is text");
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
+        let status = head
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
         Answer {
             status: status.unwrap_or_else(|| panic!("no status in {head:?}")),
             head,
@@ -310,7 +332,11 @@ impl Client {
             if !whole {
                 return false;
             }
-            assert_eq!(self.held.drain(..2).as_slice(), b"\r\n", "a chunk ends with its line");
+            assert_eq!(
+                self.held.drain(..2).as_slice(),
+                b"\r\n",
+                "a chunk ends with its line"
+            );
             if size == 0 {
                 return true;
             }
