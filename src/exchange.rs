@@ -14,8 +14,6 @@ use greylag_filters::route::Route;
 use pingora_http::RequestHeader;
 
 use crate::record::{MAX_TEXT, Record, bounded};
-use crate::relay::client::Gone;
-use crate::relay::stop::Stop;
 use crate::reply::Reason;
 use crate::snapshot::Snapshot;
 use crate::telemetry::Telemetry;
@@ -125,12 +123,6 @@ impl Exchange {
     /// Where the exchange's figures go.
     pub fn telemetry(&self) -> &Arc<Telemetry> {
         &self.telemetry
-    }
-
-    /// Notes that the client was found to be gone while the engine was at work.
-    pub fn lost(&mut self, gone: Gone) -> Stop {
-        self.record.times.left = Some(self.now());
-        Stop::Gone(gone)
     }
 
     /// Notes how the exchange ended, and why if Greylag had a hand in it. The last word counts.

@@ -1,9 +1,13 @@
-//! The integration tests: one binary, a module a subject. They start Greylag in their own process, on ports that the
-//! kernel picks, or read the repository's own files.
+//! All integration tests, in one binary: a module a subject, real sockets on ports that the system picks; and the house
+//! rules, read from the repository's own files.
 
-#[cfg(test)]
-mod it {
-    mod promtool;
-    mod readme;
-    mod tidy;
-}
+#[path = "it/basics.rs"]
+mod basics;
+#[path = "it/harness.rs"]
+mod harness;
+#[path = "it/promtool.rs"]
+mod promtool;
+#[path = "it/readme.rs"]
+mod readme;
+#[path = "it/tidy.rs"]
+mod tidy;

@@ -79,7 +79,7 @@ impl Flow<'_> {
         let piece = tokio::select! {
             biased;
             piece = self.sent.call.read() => piece?,
-            gone = self.client.gone(), if watch_client => return Err(self.exchange.lost(gone)),
+            gone = self.client.gone(), if watch_client => return Err(Stop::left(self.exchange, gone)),
             reason = self.sent.patience.spent() => return Err(Stop::Spent(reason)),
             () = self.cut.come() => return Err(Stop::Cut),
         };

@@ -13,6 +13,7 @@ use pingora_core::{Error, ErrorType};
 use pingora_http::{RequestHeader, ResponseHeader};
 use tokio::time::timeout;
 
+use super::head;
 use crate::reply::{Reason, Refusal};
 use crate::wire::{Flush, Wire};
 
@@ -89,7 +90,10 @@ impl Client {
     /// [`NoHead`], after which the connection is of no further use.
     pub async fn read_head(&mut self) -> Result<(), NoHead> {
         match timeout(HEAD, self.session.read_request()).await {
-            Ok(Ok(Some(_))) => Ok(()),
+            Ok(Ok(Some(_))) => {
+                head::to_origin_form(self.session.req_header_mut());
+                Ok(())
+            }
             Ok(Ok(None)) | Err(_) => Err(NoHead::Silence),
             Ok(Err(error)) => Err(no_head(&error)),
         }

@@ -119,7 +119,7 @@ impl Attempt<'_> {
             tokio::select! {
                 biased;
                 call = open => call.map_err(Stop::from),
-                gone = self.client.gone() => Err(self.exchange.lost(gone)),
+                gone = self.client.gone() => Err(Stop::left(self.exchange, gone)),
                 reason = self.patience.spent() => Err(Stop::Spent(reason)),
                 () = self.cut.come() => Err(Stop::Cut),
             }
@@ -156,7 +156,7 @@ impl Attempt<'_> {
         let written = tokio::select! {
             biased;
             written = write => written,
-            gone = self.client.gone() => return Err(self.exchange.lost(gone)),
+            gone = self.client.gone() => return Err(Stop::left(self.exchange, gone)),
             reason = self.patience.spent() => return Err(Stop::Spent(reason)),
             () = self.cut.come() => return Err(Stop::Cut),
         };
@@ -228,7 +228,7 @@ impl Attempt<'_> {
             let head = tokio::select! {
                 biased;
                 head = call.head() => head?.clone(),
-                gone = self.client.gone(), if watch_client => return Err(self.exchange.lost(gone)),
+                gone = self.client.gone(), if watch_client => return Err(Stop::left(self.exchange, gone)),
                 reason = self.patience.spent() => return Err(Stop::Spent(reason)),
                 () = self.cut.come() => return Err(Stop::Cut),
             };

@@ -52,6 +52,12 @@ impl Stop {
         Stop::Refused(Refusal::new(reason, message))
     }
 
+    /// The client was found to be gone while the engine was at work.
+    pub fn left(exchange: &mut Exchange, gone: Gone) -> Self {
+        exchange.record.times.left = Some(exchange.now());
+        Stop::Gone(gone)
+    }
+
     /// Notes the end in the record and answers if that is still possible. True: the connection may carry on.
     pub async fn settle(self, exchange: &mut Exchange, client: &mut Client) -> bool {
         let (end, reason, refusal) = self.reading();

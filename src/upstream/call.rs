@@ -66,7 +66,11 @@ impl Call {
         fresh: bool,
     ) -> Result<Call, Broken> {
         let unreachable = |what: String| {
-            Broken::Unreachable(format!("{} ({}): {what}", target.name, target.authority()))
+            Broken::Unreachable(format!(
+                "{} ({}): {what}",
+                target.name,
+                target.address.authority()
+            ))
         };
         let peers = match timeout(limit, target.peers()).await {
             Ok(Ok(peers)) => peers,

@@ -73,7 +73,8 @@ async fn ask(pool: &TransportConnector, target: &Target) -> Result<Vec<Box<str>>
 
 fn question(target: &Target) -> Option<Box<RequestHeader>> {
     let mut head = RequestHeader::build("GET", b"/v1/models", Some(3)).ok()?;
-    head.insert_header("host", target.authority()).ok()?;
+    head.insert_header("host", target.address.authority())
+        .ok()?;
     head.insert_header("user-agent", concat!("greylag/", env!("CARGO_PKG_VERSION")))
         .ok()?;
     head.insert_header("connection", "close").ok()?;

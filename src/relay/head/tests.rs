@@ -100,13 +100,26 @@ fn a_request_goes_on_with_its_own_fields_and_ours() {
 
 #[test]
 fn a_target_in_absolute_form_becomes_a_path_and_its_host() {
-    let head = request(
-        "GET http://models.example:81/v1/models?a=b",
-        &[("host", "other")],
+    let check = |target: &str, path: &str, host: &str| {
+        let mut head = request(&format!("GET {target}"), &[("host", "other")]);
+        to_origin_form(&mut head);
+        assert_eq!(head.uri.to_string(), path, "{target}");
+        assert_eq!(head.headers["host"], host, "{target}");
+    };
+    check(
+        "http://models.example:81/v1/models?a=b",
+        "/v1/models?a=b",
+        "models.example:81",
     );
-    let out = to_engine(&head, &marks(Framing::None));
-    assert_eq!(out.uri.to_string(), "/v1/models?a=b");
-    assert_eq!(out.headers["host"], "models.example:81");
+    check("HTTP://models.example", "/", "models.example");
+    check("http://models.example?a", "/?a", "models.example");
+    check(
+        "/http://models.example/",
+        "/http://models.example/",
+        "other",
+    );
+    check("/v1/models", "/v1/models", "other");
+    check("*", "*", "other");
 }
 
 #[test]

@@ -1,0 +1,3 @@
+//! Commands.
+pub mod api;
+pub mod demo;
