@@ -8,6 +8,8 @@
     deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic)
 )]
 
+#[cfg(test)]
+mod capture;
 pub mod edit;
 pub mod facts;
 pub mod json;

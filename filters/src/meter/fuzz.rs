@@ -39,5 +39,5 @@ fn run<'a>(mut meter: Meter, pieces: impl Iterator<Item = &'a [u8]>) -> (Figures
         events += u64::from(fed.token_events);
         assert!(fed.token_events > 0 || fed.gap.is_none());
     }
-    (meter.finish(at), events)
+    (meter.finish(), events)
 }
