@@ -3,8 +3,8 @@
 //! In: its bytes. Out: what matters to the meter, borrowed. One pass, no tree, nothing allocated but for an error.
 //! A key counts only at its own depth: the same word inside a string or deeper down is skipped.
 
-use super::figures::{FinishReason, FinishReasons, InStreamError, Usage, word};
-use super::{Dialect, chat, completions};
+use super::in_stream_error::word;
+use super::{Dialect, FinishReason, FinishReasons, InStreamError, Usage, chat, completions};
 use crate::json::{Cursor, Fault, Flaw, Kind, Text};
 
 /// What one JSON value of an answer says.
