@@ -90,9 +90,20 @@ impl<'a> Cursor<'a> {
     pub fn string(&mut self) -> Result<Text<'a>, Fault> {
         self.take(b'"', "a string")?;
         let start = self.at;
+        // Keys and tokens mostly end within eight bytes.
+        self.at += text::short(self.rest());
+        if self.peek() == Some(b'"') {
+            let raw = self.since(start);
+            self.at += 1;
+            return Ok(Text::new(raw, start, false));
+        }
+        self.long_string(start)
+    }
+
+    fn long_string(&mut self, start: usize) -> Result<Text<'a>, Fault> {
         let mut escaped = false;
         loop {
-            self.at += text::plain(self.bytes.get(self.at..).unwrap_or_default());
+            self.at += text::plain(self.rest());
             match self.peek() {
                 Some(b'"') => {
                     let raw = self.since(start);
@@ -255,7 +266,7 @@ impl<'a> Cursor<'a> {
     }
 
     fn word(&mut self) -> Result<(), Fault> {
-        let rest = self.bytes.get(self.at..).unwrap_or_default();
+        let rest = self.rest();
         for word in [&b"null"[..], b"true", b"false"] {
             if rest.starts_with(word) {
                 self.at += word.len();
@@ -283,20 +294,15 @@ impl<'a> Cursor<'a> {
     }
 
     /// Reads one escape; the cursor is at its backslash.
+    #[inline]
     fn escape(&mut self) -> Result<(), Fault> {
-        let rest = self.bytes.get(self.at + 1..).unwrap_or_default();
-        let length = match rest.first() {
+        let length = match self.bytes.get(self.at + 1) {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => 2,
-            Some(b'u') => {
-                let hex = rest.iter().skip(1).take(4);
-                match hex.filter(|digit| digit.is_ascii_hexdigit()).count() {
-                    4 => 6,
-                    _ if rest.len() < 5 => {
-                        return Err(self.fault(Flaw::End("four hex digits")));
-                    }
-                    _ => return Err(self.fault(Flaw::Escape)),
-                }
-            }
+            Some(b'u') => match self.bytes.get(self.at + 2..self.at + 6) {
+                Some(hex) if hex.iter().all(u8::is_ascii_hexdigit) => 6,
+                Some(_) => return Err(self.fault(Flaw::Escape)),
+                None => return Err(self.fault(Flaw::End("four hex digits"))),
+            },
             Some(_) => return Err(self.fault(Flaw::Escape)),
             None => return Err(self.fault(Flaw::End("an escape"))),
         };
@@ -324,6 +330,11 @@ impl<'a> Cursor<'a> {
             return Ok(());
         }
         Err(self.unexpected(expected))
+    }
+
+    #[inline]
+    fn rest(&self) -> &'a [u8] {
+        self.bytes.get(self.at..).unwrap_or_default()
     }
 
     #[inline]
