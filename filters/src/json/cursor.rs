@@ -21,6 +21,12 @@ impl<'a> Cursor<'a> {
         cursor
     }
 
+    /// At byte `at` of `bytes`, or at their end.
+    pub fn from(bytes: &'a [u8], at: usize) -> Cursor<'a> {
+        let at = at.min(bytes.len());
+        Cursor { bytes, at }
+    }
+
     /// Bytes already read.
     pub fn at(&self) -> usize {
         self.at
@@ -57,6 +63,26 @@ impl<'a> Cursor<'a> {
         if self.eat(b'}') {
             return Ok(());
         }
+        self.members(&mut each)
+    }
+
+    /// Reads what is left of an object after the value of one of its members, as [`Cursor::object`] does.
+    #[inline]
+    pub fn rest_of_object(
+        &mut self,
+        mut each: impl FnMut(&mut Cursor<'a>, Text<'a>) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        if self.more(b'}', "a comma or a closing brace")? {
+            self.members(&mut each)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn members(
+        &mut self,
+        each: &mut impl FnMut(&mut Cursor<'a>, Text<'a>) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
         loop {
             let key = self.key()?;
             each(self, key)?;

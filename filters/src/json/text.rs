@@ -16,6 +16,11 @@ impl<'a> Text<'a> {
         Text { raw, at, escaped }
     }
 
+    /// A text that stands nowhere.
+    pub(crate) fn word(word: &'static str) -> Text<'static> {
+        Text::new(word.as_bytes(), 0, false)
+    }
+
     /// Where the bytes between the quotes stand in the text.
     pub(super) fn span(self) -> std::ops::Range<usize> {
         self.at..self.at + self.raw.len()

@@ -2,7 +2,7 @@
 //!
 //! In: events, or a whole answer. Out: the figures at the end. Nothing grows with the length of the answer.
 
-use super::answer::{self, Answer};
+use super::answer::{self, Answer, Opening};
 use super::{Dialect, Figures, InStreamError, Offset, Usage};
 use crate::sse::Event;
 
@@ -17,6 +17,7 @@ pub(super) struct Tally {
     several: bool,
     // Usage beside a choice: the running figure of that choice, or, for one choice, of the answer.
     beside: Option<Usage>,
+    opening: Opening,
     pub(super) figures: Figures,
 }
 
@@ -28,6 +29,7 @@ impl Tally {
             at: Offset::ZERO,
             several: !n_is_one,
             beside: None,
+            opening: Opening::default(),
             figures: Figures::default(),
         }
     }
@@ -58,7 +60,7 @@ impl Tally {
         if event.data.is_empty() {
             return Some(());
         }
-        let answer = answer::read(dialect, event.data).ok()?;
+        let answer = answer::read(dialect, event.data, &mut self.opening).ok()?;
         if answer.bears_tokens {
             self.figures.token_events += 1;
             self.figures.first_token.get_or_insert(self.at);
@@ -73,7 +75,7 @@ impl Tally {
 
     /// Reads a whole answer; false if it is none.
     pub(super) fn whole(&mut self, dialect: Dialect, bytes: &[u8]) -> bool {
-        let Ok(answer) = answer::read(dialect, bytes) else {
+        let Ok(answer) = answer::read(dialect, bytes, &mut self.opening) else {
             return false;
         };
         // The usage of a plain answer is that of all its choices.
