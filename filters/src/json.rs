@@ -5,6 +5,7 @@
 //! checks the whole text once.
 
 mod cursor;
+mod skip;
 mod spans;
 mod text;
 

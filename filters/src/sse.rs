@@ -74,8 +74,7 @@ impl Splitter {
                 let mut held = std::mem::take(&mut self.held);
                 held.extend_from_slice(raw);
                 self.deliver(&held, &mut each);
-                held.clear();
-                self.held = held;
+                self.held = emptied(held);
             }
         }
     }
@@ -132,8 +131,24 @@ impl Splitter {
         if let Some(event) = lines.event {
             each(event);
         }
+        if self.joined.capacity() > KEPT {
+            self.joined = Vec::new();
+        }
     }
 }
+
+/// The buffer for the next event. One that a long event has stretched is let go, so that a stream does not hold to
+/// its end what one event needed.
+pub(crate) fn emptied(mut buffer: Vec<u8>) -> Vec<u8> {
+    if buffer.capacity() > KEPT {
+        return Vec::new();
+    }
+    buffer.clear();
+    buffer
+}
+
+/// The largest buffer that is kept from event to event, in bytes.
+const KEPT: usize = 64 << 10;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 

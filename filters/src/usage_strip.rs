@@ -139,8 +139,7 @@ impl Strip {
         }
         self.lf_too = added && self.seam.ended_in_cr();
         self.removed += u64::from(added);
-        held.clear();
-        self.held = held;
+        self.held = sse::emptied(held);
     }
 
     fn is_added(&mut self, raw: &[u8]) -> bool {

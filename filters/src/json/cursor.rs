@@ -1,9 +1,8 @@
 //! The walk itself: one byte after the other, forward only.
 //!
-//! In: a text and a place in it. Out: the place after the part that was read, or the fault. Depth costs a bit, not a
-//! stack frame.
+//! In: a text and a place in it. Out: the place after the part that was read, or the fault.
 
-use super::{DEEPEST, Fault, Flaw, Kind, Text, text};
+use super::{Fault, Flaw, Kind, Text, text};
 
 /// A place in a JSON text. Reading moves it forward, and a fault leaves it where the fault is.
 #[derive(Clone, Copy, Debug)]
@@ -165,23 +164,6 @@ impl<'a> Cursor<'a> {
         Ok(self.since(start))
     }
 
-    /// Reads over any value, however deep, and says what it was.
-    #[inline]
-    pub fn skip(&mut self) -> Result<Kind, Fault> {
-        let kind = self.kind()?;
-        match kind {
-            Kind::Object | Kind::Array => self.skip_nested()?,
-            Kind::String => {
-                self.string()?;
-            }
-            Kind::Number => {
-                self.number()?;
-            }
-            Kind::Bool | Kind::Null => self.word()?,
-        }
-        Ok(kind)
-    }
-
     /// Reads a value and gives it as a whole number, or nothing if it is of another kind, negative, fractional or
     /// past `u64`.
     #[inline]
@@ -217,60 +199,9 @@ impl<'a> Cursor<'a> {
         Fault { what, at: self.at }
     }
 
-    fn skip_nested(&mut self) -> Result<(), Fault> {
-        let mut nest = Nest::default();
-        loop {
-            // The cursor is at the start of a value.
-            match self.kind()? {
-                Kind::Object => {
-                    self.at += 1;
-                    self.space();
-                    if !self.eat(b'}') {
-                        nest.push(true).ok_or_else(|| self.fault(Flaw::Deep))?;
-                        self.key()?;
-                        continue;
-                    }
-                }
-                Kind::Array => {
-                    self.at += 1;
-                    self.space();
-                    if !self.eat(b']') {
-                        nest.push(false).ok_or_else(|| self.fault(Flaw::Deep))?;
-                        continue;
-                    }
-                }
-                Kind::String => {
-                    self.string()?;
-                }
-                Kind::Number => {
-                    self.number()?;
-                }
-                Kind::Bool | Kind::Null => self.word()?,
-            }
-            // The cursor is after a value: close what ends here, until another value begins.
-            loop {
-                let Some(object) = nest.top() else {
-                    return Ok(());
-                };
-                let more = if object {
-                    self.more(b'}', "a comma or a closing brace")?
-                } else {
-                    self.more(b']', "a comma or a closing bracket")?
-                };
-                if more {
-                    if object {
-                        self.key()?;
-                    }
-                    break;
-                }
-                nest.pop();
-            }
-        }
-    }
-
     /// After a value in a container: true at another element (the cursor is there), false after the close.
     #[inline]
-    fn more(&mut self, close: u8, expected: &'static str) -> Result<bool, Fault> {
+    pub(super) fn more(&mut self, close: u8, expected: &'static str) -> Result<bool, Fault> {
         self.space();
         if self.eat(b',') {
             self.space();
@@ -283,7 +214,7 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    fn key(&mut self) -> Result<Text<'a>, Fault> {
+    pub(super) fn key(&mut self) -> Result<Text<'a>, Fault> {
         let key = self.string()?;
         self.space();
         self.take(b':', "a colon")?;
@@ -291,7 +222,7 @@ impl<'a> Cursor<'a> {
         Ok(key)
     }
 
-    fn word(&mut self) -> Result<(), Fault> {
+    pub(super) fn word(&mut self) -> Result<(), Fault> {
         let rest = self.rest();
         for word in [&b"null"[..], b"true", b"false"] {
             if rest.starts_with(word) {
@@ -337,17 +268,23 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    fn space(&mut self) {
+    pub(super) fn space(&mut self) {
         while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
             self.at += 1;
         }
     }
 
     #[inline]
-    fn eat(&mut self, byte: u8) -> bool {
+    pub(super) fn eat(&mut self, byte: u8) -> bool {
         let eaten = self.peek() == Some(byte);
         self.at += usize::from(eaten);
         eaten
+    }
+
+    /// Past one byte that has been seen.
+    #[inline]
+    pub(super) fn step(&mut self) {
+        self.at = (self.at + 1).min(self.bytes.len());
     }
 
     #[inline]
@@ -374,33 +311,5 @@ impl<'a> Cursor<'a> {
             Some(found) => Flaw::Unexpected { found, expected },
             None => Flaw::End(expected),
         })
-    }
-}
-
-/// The open containers of a value, one bit each: set is an object.
-#[derive(Default)]
-struct Nest {
-    // depth <= DEEPEST
-    depth: usize,
-    bits: [u64; DEEPEST / 64],
-}
-
-impl Nest {
-    fn push(&mut self, object: bool) -> Option<()> {
-        let word = self.bits.get_mut(self.depth / 64)?;
-        let bit = 1u64 << (self.depth % 64);
-        *word = if object { *word | bit } else { *word & !bit };
-        self.depth += 1;
-        Some(())
-    }
-
-    fn pop(&mut self) {
-        self.depth = self.depth.saturating_sub(1);
-    }
-
-    fn top(&self) -> Option<bool> {
-        let last = self.depth.checked_sub(1)?;
-        let word = self.bits.get(last / 64)?;
-        Some(word & (1u64 << (last % 64)) != 0)
     }
 }
