@@ -178,4 +178,9 @@ fn any_bytes_can_be_fed() {
         fuzz_sse(&bytes);
     }
     fuzz_sse(&[]);
+    for (number, capture) in (0u8..).zip(crate::capture::all()) {
+        let mut bytes = vec![number];
+        bytes.extend_from_slice(&capture.body());
+        fuzz_sse(&bytes);
+    }
 }

@@ -182,3 +182,40 @@ fn the_model_is_the_first_named_and_bounded() {
         None,
     );
 }
+
+#[test]
+fn one_of_three_choices_may_end_early() {
+    let event = |index: u32, inside: &str, reason: &str| {
+        format!(
+            "data: {{\"choices\":[{{\"index\":{index},\"delta\":{inside},\"finish_reason\":{reason}}}]}}\n\n"
+        )
+    };
+    let text = r#"{"content":"a"}"#;
+    let body = [
+        event(0, r#"{"role":"assistant","content":""}"#, "null"),
+        event(2, r#"{"role":"assistant","content":""}"#, "null"),
+        event(1, r#"{"role":"assistant","content":""}"#, "null"),
+        event(2, text, "null"),
+        event(0, text, "null"),
+        event(1, text, "\"stop\""),
+        event(2, text, "\"length\""),
+        event(0, "{}", "\"length\""),
+        "data: [DONE]\n\n".to_owned(),
+    ];
+    let figures = stream(Dialect::Chat, false, &body.concat());
+    assert_eq!(
+        (figures.token_events, figures.events, figures.terminated),
+        (4, 9, true)
+    );
+    assert_eq!(figures.finish_reasons.count(FinishReason::Stop), 1);
+    assert_eq!(figures.finish_reasons.count(FinishReason::Length), 2);
+    assert!(!figures.one_choice);
+}
+
+#[test]
+fn tool_calls_count_by_event_though_their_index_repeats() {
+    let call = r#"{"tool_calls":[{"index":0,"id":"x","function":{"name":"f","arguments":""}}]}"#;
+    let two = r#"{"tool_calls":[{"index":0,"function":{"arguments":"{"}},{"index":0,"function":{"arguments":"}"}}]}"#;
+    let figures = chat(&[delta(call), delta(call), delta(two), delta("{}")].concat());
+    assert_eq!((figures.token_events, figures.first_output), (3, None));
+}
