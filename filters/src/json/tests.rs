@@ -296,6 +296,7 @@ fn json_like() -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
     #[test]
     fn it_is_json_when_serde_json_says_so(json in json_like()) {
         let theirs = serde_json::from_str::<serde::de::IgnoredAny>(&json);

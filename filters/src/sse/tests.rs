@@ -151,6 +151,7 @@ fn a_buffer_stretched_by_one_event_is_let_go() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn the_cutting_makes_no_difference(
         stream in "([a-z: ]|data: |error:|event: |\r|\n|\n\n|\r\n|\u{feff}|é){0,60}",
