@@ -15,15 +15,15 @@ pub struct Cursor<'a> {
 impl<'a> Cursor<'a> {
     /// At the first byte of `bytes` that is no white space.
     pub fn new(bytes: &'a [u8]) -> Cursor<'a> {
-        let mut cursor = Cursor { bytes, at: 0 };
-        cursor.space();
-        cursor
+        Cursor::from(bytes, 0)
     }
 
-    /// At byte `at` of `bytes`, or at their end.
+    /// At the first byte of `bytes` from `at` on that is no white space.
     pub fn from(bytes: &'a [u8], at: usize) -> Cursor<'a> {
         let at = at.min(bytes.len());
-        Cursor { bytes, at }
+        let mut cursor = Cursor { bytes, at };
+        cursor.space();
+        cursor
     }
 
     /// Bytes already read.
