@@ -4,3 +4,9 @@
 mod basics;
 #[path = "it/harness.rs"]
 mod harness;
+#[path = "it/leaving.rs"]
+mod leaving;
+#[path = "it/payload.rs"]
+mod payload;
+#[path = "it/recorded.rs"]
+mod recorded;
