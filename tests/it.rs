@@ -5,9 +5,13 @@
 mod basics;
 #[path = "it/harness.rs"]
 mod harness;
+#[path = "it/payload.rs"]
+mod payload;
 #[path = "it/promtool.rs"]
 mod promtool;
 #[path = "it/readme.rs"]
 mod readme;
+#[path = "it/recorded.rs"]
+mod recorded;
 #[path = "it/tidy.rs"]
 mod tidy;
