@@ -210,7 +210,13 @@ fn open_log(config: &Config) -> io::Result<Log> {
         (LogFormat::Off, _) => Ok(Log::off()),
         (LogFormat::Json, None) => Ok(Log::stdout()),
         (LogFormat::Json, Some(path)) => Log::file(path).map_err(|error| {
-            io::Error::new(error.kind(), format!("telemetry.log.path: cannot open {}: {error}", path.display()))
+            io::Error::new(
+                error.kind(),
+                format!(
+                    "telemetry.log.path: cannot open {}: {error}",
+                    path.display()
+                ),
+            )
         }),
     }
 }

@@ -3,7 +3,9 @@
 //! In: arguments. Out: an exit code, after `sysexits.h`. What a command makes goes to standard output, everything else to
 //! standard error. A command itself stands in a file of its own.
 
+pub mod api;
 mod check;
+pub mod demo;
 mod run;
 mod schema;
 mod signals;
@@ -39,6 +41,8 @@ enum Command {
     },
     /// Print the JSON Schema of the configuration
     Schema,
+    /// Show what Greylag does, on two simulated engines, in a minute
+    Demo(demo::Args),
     /// Be an engine: vLLM's API without a model
     Sim(Box<greylag_sim::Args>),
 }
@@ -48,6 +52,8 @@ enum Command {
 enum Exit {
     /// The command line is not understood (`EX_USAGE`).
     Usage = 64,
+    /// A command did not do what it is for (`EX_SOFTWARE`).
+    Failed = 70,
     /// An address cannot be listened on, a file cannot be opened (`EX_OSERR`).
     System = 71,
     /// What was made cannot be written (`EX_IOERR`).
@@ -56,13 +62,14 @@ enum Exit {
     Config = 78,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 ended well, 64 usage, 71 an address or a file cannot be opened, \
+const EXIT_CODES: &str = "Exit codes: 0 ended well, 64 usage, 70 the command failed, 71 an address or a file cannot be opened, \
 74 output cannot be written, 78 configuration, 128 + N ended at once by a second signal N";
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> ExitCode {
         ExitCode::from(match exit {
             Exit::Usage => 64,
+            Exit::Failed => 70,
             Exit::System => 71,
             Exit::Output => 74,
             Exit::Config => 78,
@@ -93,6 +100,10 @@ impl Command {
             Command::Run { config } => return run::run(&config).unwrap_or_else(ExitCode::from),
             Command::Check { file } => check::check(&file),
             Command::Schema => schema::schema(),
+            Command::Demo(args) => demo::run(&args).map_err(|what| {
+                complain(&what);
+                Exit::Failed
+            }),
             Command::Sim(args) => sim::sim(&args),
         };
         done.map_or_else(ExitCode::from, |()| ExitCode::SUCCESS)
@@ -133,7 +144,13 @@ mod tests {
 
     #[test]
     fn exit_codes_are_those_that_the_help_names() {
-        for exit in [Exit::Usage, Exit::System, Exit::Output, Exit::Config] {
+        for exit in [
+            Exit::Usage,
+            Exit::Failed,
+            Exit::System,
+            Exit::Output,
+            Exit::Config,
+        ] {
             let code = exit as u8;
             assert_eq!(ExitCode::from(exit), ExitCode::from(code));
             assert!(EXIT_CODES.contains(&format!(" {code} ")), "{code}");

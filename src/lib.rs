@@ -5,6 +5,7 @@
 pub mod admin;
 pub mod app;
 pub mod budget;
+pub mod cli;
 pub mod config;
 pub mod exchange;
 pub mod listen;

@@ -52,7 +52,11 @@ pub fn bind(address: SocketAddr, workers: usize) -> io::Result<Bound> {
 }
 
 fn bind_one(address: SocketAddr, shared: bool) -> io::Result<std::net::TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    let socket = Socket::new(
+        Domain::for_address(address),
+        Type::STREAM,
+        Some(Protocol::TCP),
+    )?;
     socket.set_reuse_address(true)?;
     if shared {
         socket.set_reuse_port(true)?;
@@ -98,8 +102,9 @@ pub async fn serve(door: Door, sockets: Vec<Socketed>, stop: ShutdownWatch) {
         service.add_listener(
             ListenerConfig::tcp(name)
                 .tcp_socket_options(socket_options())
-                // What is written is buffered by `Wire`, where it can be flushed.
-                .l4_buffer(L4BufferSettings::default().write(0)),
+                // What is written is buffered by `Wire`, where it can be flushed; heads and bodies are read straight into
+                // their own buffers, and a third one would hold 64 KiB a connection.
+                .l4_buffer(L4BufferSettings::unbuffered()),
         );
     }
     let fds = Arc::new(parking_lot::Mutex::new(fds));
@@ -214,7 +219,10 @@ impl Door {
     }
 
     async fn turn_away(&self, client: Client) {
-        let message = format!("all {} connections of limits.connections are in use", self.seats.limit);
+        let message = format!(
+            "all {} connections of limits.connections are in use",
+            self.seats.limit
+        );
         let refusal = Refusal::new(Reason::TooManyConnections, message);
         self.refuse(client, &refusal).await;
     }

@@ -131,7 +131,11 @@ impl Record {
     /// From the request's last byte written to the last token event, or to the end of a complete plain answer.
     pub fn e2e(&self) -> Option<Duration> {
         let figures = self.figures.as_ref()?;
-        let plain = || self.times.ended.filter(|_| self.end == End::Complete && figures.events == 0);
+        let plain = || {
+            self.times
+                .ended
+                .filter(|_| self.end == End::Complete && figures.events == 0)
+        };
         self.since_written(figures.last_token.or_else(plain)?)
     }
 

@@ -52,6 +52,11 @@ pub struct Shared {
 }
 
 impl Shared {
+    /// The records that the ring holds, newest first.
+    pub fn ring_records(&self) -> Vec<Arc<crate::record::Record>> {
+        self.telemetry.ring.newest(usize::MAX, |_| true)
+    }
+
     /// Whether what this client says of itself is believed. A unix socket's client is on this machine.
     pub fn trusts(&self, client: Option<std::net::IpAddr>) -> bool {
         client.is_none_or(|client| self.trusted.iter().any(|range| range.contains(&client)))

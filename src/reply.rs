@@ -160,7 +160,10 @@ mod tests {
 
     #[test]
     fn an_answer_of_ours_is_what_openais_client_parses() {
-        let refusal = Refusal::new(Reason::MemorySpent, "all of limits.memory (64MiB) is in use");
+        let refusal = Refusal::new(
+            Reason::MemorySpent,
+            "all of limits.memory (64MiB) is in use",
+        );
         let (head, body) = refusal.answer();
         assert_eq!(head.status.as_u16(), 503);
         assert_eq!(head.headers["x-greylag-reason"], "memory_spent");

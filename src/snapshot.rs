@@ -53,7 +53,11 @@ impl Snapshot {
                     .unwrap_or_else(|| Arc::new(Target::new(engine)))
             })
             .collect();
-        let names = rules.written().splits.iter().map(|split| Arc::from(split.name.as_str()));
+        let names = rules
+            .written()
+            .splits
+            .iter()
+            .map(|split| Arc::from(split.name.as_str()));
         Snapshot {
             version,
             split_names: names.collect(),
@@ -233,7 +237,11 @@ mod tests {
     #[test]
     fn if_match_is_read_as_the_rfc_says() {
         let check = |value: &str, tag: &str, allowed: bool| {
-            assert_eq!(EntityTags::parse(value).allow(tag), allowed, "{value} for {tag}");
+            assert_eq!(
+                EntityTags::parse(value).allow(tag),
+                allowed,
+                "{value} for {tag}"
+            );
         };
         check("*", "\"a\"", true);
         check("\"a\"", "\"a\"", true);

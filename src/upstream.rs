@@ -8,5 +8,5 @@ pub mod call;
 pub mod target;
 pub mod watch;
 
-pub use call::{Broken, Call};
+pub use call::{Broken, Call, Ready};
 pub use target::Target;

@@ -92,7 +92,11 @@ impl AsyncRead for Wire {
         if self.dirty {
             let _ = self.poll_empty(cx);
         }
-        if let Some(ahead) = self.ahead.get(self.given..).filter(|ahead| !ahead.is_empty()) {
+        if let Some(ahead) = self
+            .ahead
+            .get(self.given..)
+            .filter(|ahead| !ahead.is_empty())
+        {
             let taken = ahead.len().min(buf.remaining());
             buf.put_slice(&ahead[..taken]);
             self.given += taken;

@@ -1,10 +1,31 @@
-//! Greylag as a whole, over real sockets on ports that the kernel picks.
+//! All integration tests, in one binary: a module a subject, real sockets on ports that the system picks; and the house
+//! rules, read from the repository's own files.
 
 #[path = "it/admin.rs"]
 mod admin;
+#[path = "it/basics.rs"]
+mod basics;
 #[path = "it/commands.rs"]
 mod commands;
+#[path = "it/exchanges.rs"]
+mod exchanges;
+#[path = "it/guard.rs"]
+mod guard;
 #[path = "it/harness.rs"]
 mod harness;
+#[path = "it/observe.rs"]
+mod observe;
+#[path = "it/payload.rs"]
+mod payload;
+#[path = "it/promtool.rs"]
+mod promtool;
+#[path = "it/readme.rs"]
+mod readme;
+#[path = "it/recorded.rs"]
+mod recorded;
 #[path = "it/samples.rs"]
 mod samples;
+#[path = "it/talk.rs"]
+mod talk;
+#[path = "it/tidy.rs"]
+mod tidy;

@@ -64,18 +64,47 @@ mod tests {
     #[test]
     fn fields_of_one_connection_are_told_from_the_rest() {
         check(&[("host", "a"), ("content-length", "3")], &[]);
-        check(&[("Connection", "keep-alive"), ("Keep-Alive", "timeout=5")], &["connection", "keep-alive"]);
-        check(&[("te", "trailers"), ("upgrade", "h2c")], &["te", "upgrade"]);
-        check(&[("connection", "close, X-Own"), ("x-own", "1"), ("x-other", "2")], &["connection", "x-own"]);
-        check(&[("connection", "a"), ("connection", "b"), ("a", "1"), ("b", "2")], &["a", "b", "connection"]);
+        check(
+            &[("Connection", "keep-alive"), ("Keep-Alive", "timeout=5")],
+            &["connection", "keep-alive"],
+        );
+        check(
+            &[("te", "trailers"), ("upgrade", "h2c")],
+            &["te", "upgrade"],
+        );
+        check(
+            &[
+                ("connection", "close, X-Own"),
+                ("x-own", "1"),
+                ("x-other", "2"),
+            ],
+            &["connection", "x-own"],
+        );
+        check(
+            &[
+                ("connection", "a"),
+                ("connection", "b"),
+                ("a", "1"),
+                ("b", "2"),
+            ],
+            &["a", "b", "connection"],
+        );
     }
 
     #[test]
     fn what_frames_or_addresses_a_message_cannot_be_nominated() {
         check(
-            &[("connection", "host, content-length,authorization"), ("host", "a"), ("content-length", "3"), ("authorization", "x")],
+            &[
+                ("connection", "host, content-length,authorization"),
+                ("host", "a"),
+                ("content-length", "3"),
+                ("authorization", "x"),
+            ],
             &["connection"],
         );
-        check(&[("connection", "not a name, ,"), ("x", "1")], &["connection"]);
+        check(
+            &[("connection", "not a name, ,"), ("x", "1")],
+            &["connection"],
+        );
     }
 }

@@ -18,7 +18,8 @@ use pattern::Pattern;
 
 /// Which requests a rule looks at: all fields must fit, each with one of its values. A value is exact
 /// (`llama`), a beginning (`llama*`; `*` alone is any value), or a regular expression after a tilde
-/// (`~^llama-[0-9]+b$`) that is searched for in the text, so anchor it if the whole must fit.
+/// (`~^llama-[0-9]+b$`) that is searched for in the text, so anchor it if the whole must fit. A text of more than
+/// 8 KiB fits no regular expression.
 #[derive(Clone, Debug, Default, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Match")]

@@ -4,9 +4,9 @@
 //! found: forced by a trusted caller, else by the first sticky key that the request has, else by the draw.
 
 mod rendezvous;
+mod sticky;
 mod weight;
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::HeaderName;
@@ -20,7 +20,7 @@ use crate::rules::engine::Engine;
 use crate::rules::ordered::Ordered;
 use crate::rules::problem::{Place, Problems, list};
 use crate::rules::{EngineId, How, Name, Request};
-use rendezvous::Key;
+pub use sticky::Sticky;
 pub use weight::Weight;
 
 /// How exchanges are split between engines. Of all splits the first one whose `match` fits decides.
@@ -51,25 +51,13 @@ pub struct Rule {
     pub salt: Option<String>,
 }
 
-/// What ties a caller to an engine.
-#[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Sticky {
-    /// The value of the header of this name; the first one if it is sent several times.
-    Header(String),
-    /// The value of this top-level field of the JSON body.
-    Body(String),
-    /// The caller's address. An IPv4 address written as IPv6 (`::ffff:10.0.0.1`) is the IPv4 address.
-    ClientIp,
-}
-
 /// How trusted callers choose an engine themselves.
 #[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Force {
     /// The header that names an engine of the split, or its tag, also one of weight 0. In a split of two,
-    /// `always` is the engine listed second and `never` the one listed first. Other values are ignored, as is the
-    /// header from callers that are not trusted.
+    /// `always` is the engine listed second and `never` the one listed first, unless an engine is called so. Other
+    /// values are ignored, as is the header from callers that are not trusted.
     pub header: String,
 }
 
@@ -79,7 +67,7 @@ pub(crate) struct Split {
     name: Arc<str>,
     matcher: Matcher,
     choices: Vec<Choice>,
-    sticky: Vec<StickyKey>,
+    sticky: Vec<sticky::Key>,
     force: Option<HeaderName>,
     salt: rendezvous::Salt,
 }
@@ -91,15 +79,6 @@ struct Choice {
     name: Arc<str>,
     tag: Arc<str>,
     stake: rendezvous::Stake,
-}
-
-/// Where a sticky key is found.
-#[derive(Clone, Debug)]
-enum StickyKey {
-    Header(HeaderName),
-    /// The place among the body keys that the rules want.
-    Body(usize),
-    ClientIp,
 }
 
 impl Split {
@@ -125,7 +104,7 @@ impl Split {
             if rule.sticky.iter().take(index).any(|earlier| earlier == key) {
                 problems.add(key_place, "the key is written twice");
             }
-            sticky.extend(StickyKey::compile(key, wanted, key_place, problems));
+            sticky.extend(sticky::Key::compile(key, wanted, key_place, problems));
         }
         let force_place = place.key("force");
         let force = rule
@@ -162,7 +141,10 @@ impl Split {
             .find_map(|key| key.hash(self.salt, request))
         {
             Some(key) => (key, How::Sticky),
-            None => (Key::from(Draw::new(seed, &self.name, id)), How::Draw),
+            None => (
+                rendezvous::Key::from(Draw::new(seed, &self.name, id)),
+                How::Draw,
+            ),
         };
         let choice =
             rendezvous::choose(key, &self.choices, |choice| (&choice.stake, &choice.name))?;
@@ -178,7 +160,7 @@ impl Split {
             .choices
             .iter()
             .find(|choice| choice.name.as_bytes() == value || choice.tag.as_bytes() == value);
-        named.or_else(|| match (value, self.choices.as_slice()) {
+        named.or(match (value, self.choices.as_slice()) {
             (b"never", [first, _]) => Some(first),
             (b"always", [_, second]) => Some(second),
             _ => None,
@@ -221,49 +203,6 @@ fn choices(
         problems.add(place, "all weights are zero; at least one must be above 0");
     }
     choices
-}
-
-impl StickyKey {
-    fn compile(
-        key: &Sticky,
-        wanted: &mut Vec<Box<str>>,
-        place: Place<'_>,
-        problems: &mut Problems,
-    ) -> Option<StickyKey> {
-        match key {
-            Sticky::Header(name) => {
-                header_name(name, place.key("header"), problems).map(StickyKey::Header)
-            }
-            Sticky::Body(key) if key.is_empty() => {
-                problems.add(
-                    place.key("body"),
-                    "a field of the body has a name of at least one character; found none",
-                );
-                None
-            }
-            Sticky::Body(key) => {
-                let known = wanted.iter().position(|other| **other == **key);
-                Some(StickyKey::Body(known.unwrap_or_else(|| {
-                    wanted.push(key.as_str().into());
-                    wanted.len() - 1
-                })))
-            }
-            Sticky::ClientIp => Some(StickyKey::ClientIp),
-        }
-    }
-
-    /// The hash of this key of the request, if it has one that is not empty.
-    fn hash(&self, salt: rendezvous::Salt, request: &Request<'_>) -> Option<Key> {
-        let text = |bytes: &[u8]| (!bytes.is_empty()).then(|| salt.key(bytes));
-        match self {
-            StickyKey::Header(name) => text(request.headers.get(name)?.as_bytes()),
-            StickyKey::Body(place) => text(request.body?.keys.get(*place)?.as_ref()?.as_bytes()),
-            StickyKey::ClientIp => match request.client?.to_canonical() {
-                IpAddr::V4(v4) => text(&v4.octets()),
-                IpAddr::V6(v6) => text(&v6.octets()),
-            },
-        }
-    }
 }
 
 #[cfg(test)]

@@ -108,3 +108,43 @@ impl Classes {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, HeaderValue, Method};
+
+    use super::{Class, Classes, Rule};
+    use crate::route::Route;
+    use crate::rules::Request;
+    use crate::rules::problem::{Place, Problems};
+
+    fn check(values: &[&'static str], trusted: bool, class: Class) {
+        let mut problems = Problems::default();
+        let classes = Classes::compile(&Rule::default(), Place::Rules, &mut problems).unwrap();
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append("x-traffic-class", HeaderValue::from_static(value));
+        }
+        let request = Request {
+            method: &Method::GET,
+            path: "/health",
+            route: Route::Other,
+            headers: &headers,
+            body: None,
+            client: None,
+            trusted,
+        };
+        assert_eq!(classes.of(&request), class, "{values:?}");
+    }
+
+    #[test]
+    fn only_a_trusted_mark_makes_a_test() {
+        check(&["test"], true, Class::Test);
+        check(&["real", "test"], true, Class::Test);
+        check(&["test"], false, Class::Real);
+        check(&["Test"], true, Class::Real);
+        check(&["testing"], true, Class::Real);
+        check(&[""], true, Class::Real);
+        check(&[], true, Class::Real);
+    }
+}

@@ -141,3 +141,65 @@ macro_rules! written {
     };
 }
 pub(crate) use written;
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::Written;
+    use crate::rules::{Address, Name, Tag};
+    use crate::units::{Period, Share, Size};
+
+    /// What can be read matches the schema's pattern, and so does what is printed.
+    fn check<T: Written>(text: &str) {
+        let pattern = regex_lite::Regex::new(T::PATTERN).unwrap();
+        if let Ok(value) = text.parse::<T>() {
+            assert!(
+                pattern.is_match(text),
+                "{text:?} is read, but not by {pattern}"
+            );
+            assert!(
+                pattern.is_match(&value.to_string()),
+                "{value} is printed, but not by {pattern}"
+            );
+        }
+    }
+
+    fn check_all(text: &str) {
+        check::<Share>(text);
+        check::<Period>(text);
+        check::<Size>(text);
+        check::<Name>(text);
+        check::<Tag>(text);
+        check::<Address>(text);
+    }
+
+    #[test]
+    fn an_example_can_be_copied() {
+        fn check<T: Written>() {
+            assert!(T::EXAMPLE.parse::<T>().is_ok(), "{}", T::EXAMPLE);
+            check_all(T::EXAMPLE);
+        }
+        check::<Share>();
+        check::<Period>();
+        check::<Size>();
+        check::<Name>();
+        check::<Tag>();
+        check::<Address>();
+    }
+
+    proptest! {
+        #[test]
+        fn the_schema_allows_what_can_be_read(
+            any in "\\PC{0,8}",
+            share in "[0-9]{1,4}(\\.[0-9]{0,5})?%",
+            period in "([0-9]{1,3}[numshd]s?){1,3}",
+            size in "[0-9]{1,21}[kKMGT]?i?B",
+            address in "http://(\\[[0-9a-f:.]{1,12}\\]|[0-9a-zA-Z._-]{1,8})(:[0-9]{0,6})?",
+        ) {
+            for text in [any, share, period, size, address] {
+                check_all(&text);
+            }
+        }
+    }
+}

@@ -59,10 +59,10 @@ async fn pass(
         if wire.inbox.is_empty() {
             wire.fill().await?;
         }
-        let rest = wire.inbox.split_off(left.min(wire.inbox.len()));
-        let piece = std::mem::replace(&mut wire.inbox, rest);
-        left -= piece.len();
-        sink(&piece);
+        let length = left.min(wire.inbox.len());
+        sink(wire.inbox.get(..length).unwrap_or_default());
+        wire.inbox.drain(..length);
+        left -= length;
     }
     Ok(())
 }

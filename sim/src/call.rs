@@ -76,6 +76,16 @@ impl Refusal {
         }
     }
 
+    /// Refused for a header of the simulator's own.
+    pub(crate) fn header(name: &str, message: String) -> Refusal {
+        Refusal {
+            status: 400,
+            kind: "BadRequestError",
+            message,
+            param: Some(name.to_owned()),
+        }
+    }
+
     /// Refused by the engine, for a parameter's value.
     fn value(message: &str, param: &str, value: Option<&Value>) -> Refusal {
         let value = value.map_or(String::new(), |value| format!(", value={value}"));
@@ -92,7 +102,7 @@ impl Refusal {
 /// The longest answer and what `/v1/models` says of the model.
 pub(crate) const MAX_MODEL_LEN: u64 = 131_072;
 /// Prompts times `n`.
-const MOST_CHOICES: usize = 1_024;
+const MOST_CHOICES: usize = 256;
 
 impl Call {
     /// Reads a request.
@@ -270,28 +280,20 @@ fn max_tokens(fields: &Map<String, Value>) -> Result<Option<u64>, Refusal> {
 }
 
 fn choices(fields: &Map<String, Value>, prompts: usize) -> Result<usize, Refusal> {
-    let Some(value) = fields.get("n").filter(|value| !value.is_null()) else {
-        return Ok(1);
+    let value = fields.get("n").filter(|value| !value.is_null());
+    let n = value.map_or(Some(1), |value| {
+        value.as_u64().and_then(|n| usize::try_from(n).ok())
+    });
+    let message = match n {
+        Some(0) | None => "n must be at least 1.".to_owned(),
+        Some(n) if n.saturating_mul(prompts) > MOST_CHOICES => {
+            format!(
+                "n times the number of prompts must be at most {MOST_CHOICES}, got {n} for {prompts}."
+            )
+        }
+        Some(n) => return Ok(n),
     };
-    let n = value
-        .as_u64()
-        .and_then(|n| usize::try_from(n).ok())
-        .filter(|n| *n > 0);
-    match n {
-        Some(n) if n.saturating_mul(prompts.max(1)) <= MOST_CHOICES => Ok(n),
-        Some(_) => Err(Refusal::value(
-            &format!(
-                "n times the number of prompts must be at most {MOST_CHOICES}, got {value} for {prompts}."
-            ),
-            "n",
-            Some(value),
-        )),
-        None => Err(Refusal::value(
-            &format!("n must be at least 1, got {value}."),
-            "n",
-            Some(value),
-        )),
-    }
+    Err(Refusal::value(&message, "n", value))
 }
 
 fn flag(fields: &Map<String, Value>, key: &str) -> bool {

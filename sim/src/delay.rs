@@ -68,31 +68,47 @@ fn normal(chance: &mut SmallRng) -> f64 {
     radius * (std::f64::consts::TAU * chance.random::<f64>()).cos()
 }
 
-impl FromStr for Delay {
-    type Err = String;
+/// Why a text is not a delay.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DelayError {
+    /// No number, or no unit.
+    #[error("a duration needs a number and a unit, such as \"250ms\", found {0:?}")]
+    NotADuration(String),
+    /// Longer than [`LONGEST`].
+    #[error("a duration is at most 1day, found {0:?}")]
+    TooLong(String),
+    /// One of its two parts is missing.
+    #[error("a lognormal delay is written lognormal:MEDIAN,P99, found {0:?}")]
+    OnePart(String),
+    /// No distribution has these percentiles.
+    #[error("a lognormal delay needs 0 < median <= p99, found {0:?}")]
+    NoSuchCurve(String),
+    /// The longer end stands first.
+    #[error("a range of delays goes from short to long, found {0:?}")]
+    Backwards(String),
+}
 
-    fn from_str(text: &str) -> Result<Delay, String> {
+impl FromStr for Delay {
+    type Err = DelayError;
+
+    fn from_str(text: &str) -> Result<Delay, DelayError> {
         if text == "none" {
             return Ok(Delay::None);
         }
         if let Some(pair) = text.strip_prefix("lognormal:") {
-            let (median, p99) = pair.split_once(',').ok_or_else(|| {
-                format!("a lognormal delay is written lognormal:MEDIAN,P99, found {text:?}")
-            })?;
+            let (median, p99) = pair
+                .split_once(',')
+                .ok_or_else(|| DelayError::OnePart(text.to_owned()))?;
             let (median, p99) = (duration(median)?, duration(p99)?);
             if median.is_zero() || p99 < median {
-                return Err(format!(
-                    "a lognormal delay needs 0 < median <= p99, found {text:?}"
-                ));
+                return Err(DelayError::NoSuchCurve(text.to_owned()));
             }
             return Ok(Delay::LogNormal { median, p99 });
         }
         if let Some((min, max)) = text.split_once("..") {
             let (min, max) = (duration(min)?, duration(max)?);
             if max < min {
-                return Err(format!(
-                    "a range of delays goes from short to long, found {text:?}"
-                ));
+                return Err(DelayError::Backwards(text.to_owned()));
             }
             return Ok(Delay::Uniform { min, max });
         }
@@ -101,17 +117,14 @@ impl FromStr for Delay {
 }
 
 /// A duration with its unit, such as `250ms`; `0s` is allowed.
-pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let parsed = parse_duration(text.trim()).map_err(|_| {
-        format!("a duration needs a number and a unit, such as \"250ms\", found {text:?}")
-    })?;
+pub(crate) fn duration(text: &str) -> Result<Duration, DelayError> {
+    let parsed =
+        parse_duration(text.trim()).map_err(|_| DelayError::NotADuration(text.to_owned()))?;
     if parsed > LONGEST {
-        return Err(format!(
-            "a duration is at most {}, found {text:?}",
-            short(LONGEST)
-        ));
+        Err(DelayError::TooLong(text.to_owned()))
+    } else {
+        Ok(parsed)
     }
-    Ok(parsed)
 }
 
 /// The duration in its written form without spaces, as [`duration`] reads it back.
@@ -184,7 +197,7 @@ mod tests {
             "lognormal:2s,1s",
             "2days",
         ] {
-            let message = text.parse::<Delay>().unwrap_err();
+            let message = text.parse::<Delay>().unwrap_err().to_string();
             assert!(
                 text.split("..").any(|part| message.contains(part)),
                 "{message}"

@@ -147,12 +147,12 @@ impl Shared {
         with(&mut self.scripts.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The script for a request, if there is one.
-    pub(crate) fn script(&self, head: &Head) -> Option<Script> {
+    /// The script for a request, if there is one; the name where it names one that is not there.
+    pub(crate) fn script<'a>(&self, head: &'a Head) -> Result<Option<Script>, &'a str> {
         self.scripts(|held| match head.header("x-sim-script") {
-            Some(name) => held.named.get(name).cloned(),
-            None if head.method == "GET" || head.method == "HEAD" => None,
-            None => held.queue.pop_front(),
+            Some(name) => held.named.get(name).cloned().map(Some).ok_or(name),
+            None if head.method == "GET" || head.method == "HEAD" => Ok(None),
+            None => Ok(held.queue.pop_front()),
         })
     }
 }
@@ -179,9 +179,11 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopped: oneshot
 async fn connection(stream: TcpStream, shared: Arc<Shared>) {
     let open = shared.ledger.connected();
     let mut wire = Wire::new(stream);
+    // As in uvicorn, a connection that has not been used yet may wait as long as it likes.
+    let mut used = false;
     loop {
         if wire.inbox.is_empty() {
-            let idle = shared.settings.borrow().keep_alive_timeout;
+            let idle = shared.settings.borrow().keep_alive_timeout.filter(|_| used);
             let first = match idle {
                 Some(idle) => timeout(idle, wire.fill()).await,
                 None => Ok(wire.fill().await),
@@ -190,6 +192,7 @@ async fn connection(stream: TcpStream, shared: Arc<Shared>) {
                 break;
             }
         }
+        used = true;
         match exchange(&mut wire, &shared, open.number).await {
             Next::Again => {}
             Next::Close => break,

@@ -5,14 +5,17 @@
 
 use std::sync::Arc;
 
+use tokio::time::Instant;
+
 use crate::body::{self, Framing, Unread};
 use crate::call::{Call, Refusal, Route};
+use crate::chance::generator;
 use crate::engine::Shared;
 use crate::http::{Answer, Ends, reason};
 use crate::order::{How, Instead, Order};
 use crate::page::Page;
 use crate::request::{Head, LONGEST_BODY};
-use crate::script;
+use crate::script::{self, Script};
 use crate::seen::Ending;
 use crate::settings::Settings;
 use crate::wire::{Gone, Wire};
@@ -35,7 +38,10 @@ pub(crate) async fn exchange(wire: &mut Wire, shared: &Shared, connection: u64) 
     let head = match Head::read(wire).await {
         Ok(head) => head,
         Err(Unread::Gone) => return Next::Close,
-        Err(unread @ (Unread::Bad | Unread::TooLong)) => return refuse(wire, unread).await,
+        Err(unread @ (Unread::Bad | Unread::TooLong)) => {
+            shared.ledger.refused();
+            return refuse(wire, unread).await;
+        }
     };
     let number = shared.ledger.arrived(connection, &head);
     let settings = shared.settings.borrow().clone();
@@ -131,31 +137,29 @@ impl Exchange<'_> {
         };
         match order {
             Ok(order) => self.order = order,
-            Err(message) => {
+            Err(error) => {
                 self.read_body(framing).await?;
-                let refusal = Refusal {
-                    status: 400,
-                    kind: "BadRequestError",
-                    message,
-                    param: Some("x-sim".into()),
-                };
-                return self.page(Page::refusal(&refusal)).await;
+                return self
+                    .page(Page::refusal(&Refusal::header("x-sim", error.to_string())))
+                    .await;
             }
         }
         if let Some(Instead::Early(status)) = self.order.instead {
+            self.wait().await?;
             self.page(Page::ordered(status, None)).await?;
             return Ok(Next::Close);
         }
         let body = self.read_body(framing).await?;
-        if let Some(script) = self.shared.script(&self.head) {
-            return match script::play(&script, self.wire).await {
-                Ok(()) => Ok(self.next()),
-                Err(script::Stop::Gone) => Err(End::Gone),
-                Err(script::Stop::Ended(how)) => Err(End::Broken(how)),
-            };
-        }
-        if let Some(instead) = self.order.instead {
-            return self.instead(instead).await;
+        self.wait().await?;
+        match self.shared.script(&self.head) {
+            Err(name) => {
+                let message = format!("no script is called {name:?}");
+                return self
+                    .page(Page::refusal(&Refusal::header("x-sim-script", message)))
+                    .await;
+            }
+            Ok(Some(script)) => return self.play(&script).await,
+            Ok(None) => {}
         }
         if let Some(status) = self.order.interim {
             let interim = format!(
@@ -164,12 +168,37 @@ impl Exchange<'_> {
             );
             self.wire.write(interim.as_bytes()).await?;
         }
+        if let Some(instead) = self.order.instead {
+            return self.instead(instead).await;
+        }
         match route {
             Some(route) => match Call::read(route, &self.head, &body, &self.settings) {
                 Ok(call) => self.answer(&call).await,
                 Err(refusal) => self.page(Page::refusal(&refusal)).await,
             },
             None => self.page(self.beside()).await,
+        }
+    }
+
+    /// What comes before any byte of the answer.
+    async fn wait(&mut self) -> Result<(), Gone> {
+        let key = self.turn.to_le_bytes();
+        let wait = self
+            .order
+            .wait
+            .draw(&mut generator(self.settings.seed, "wait", &key));
+        if wait.is_zero() {
+            Ok(())
+        } else {
+            self.wire.until(Instant::now() + wait).await
+        }
+    }
+
+    async fn play(&mut self, script: &Script) -> Result<Next, End> {
+        match script::play(script, self.wire).await {
+            Ok(()) => Ok(self.next()),
+            Err(script::Stop::Gone) => Err(End::Gone),
+            Err(script::Stop::Ended(how)) => Err(End::Broken(how)),
         }
     }
 

@@ -39,15 +39,15 @@ mod vllm;
 mod wire;
 
 pub use args::Args;
-pub use delay::{Delay, LONGEST};
+pub use delay::{Delay, DelayError, LONGEST};
 pub use engine::Engine;
 pub use load::Load;
 pub use order::Order;
 pub use refuse::{Refusing, refusing_address};
 pub use script::{Cuts, Script, Step};
 pub use seen::{Ended, Ending, Seen};
-pub use settings::{Misbehaviour, Settings, When};
-pub use tokens::Tokens;
+pub use settings::{Misbehaviour, MisbehaviourError, Settings, When};
+pub use tokens::{Tokens, TokensError};
 
 #[cfg(test)]
 mod tests;

@@ -6,7 +6,7 @@
 //! ```text
 //! ORDER = WORD *( ";" WORD )
 //!
-//! instead of an answer (the first of them found in this list counts)
+//! instead of an answer (one of them at most)
 //!   reset                       TCP RST before any byte
 //!   close                       FIN before any byte
 //!   garbage                     bytes that are not HTTP, then FIN
@@ -17,17 +17,20 @@
 //!     retry_after=SECONDS         and a retry-after header
 //!   not_sse                     200 with text/plain
 //!
-//! in the stream, after N token events (0: after the head)
+//! before the answer
+//!   wait=DELAY                  nothing for so long, not even a head
+//!   1xx=STATUS                  an informational answer comes first (100, 102, 103)
+//!
+//! in the stream, after N token events (0: after the head); in a plain answer, after N bytes of its body
 //!   cut=N                       ends the connection
 //!     how=fin|rst                 by FIN (default) or by RST
 //!   stall=N                     nothing more
 //!     for=DURATION                for so long (default: until the client leaves)
-//!   error=N                     the engine's error event, then [DONE]
+//!   error=N                     the engine's error event, then [DONE] (streams only)
 //!
 //! in the shape of the answer
 //!   no_done                     the stream ends without [DONE]
 //!   gzip                        content-encoding: gzip and bytes that no text reader understands
-//!   1xx=STATUS                  an informational answer comes first (100, 102, 103)
 //!   huge_event=BYTES            the first token event bears a text of so many bytes
 //!   comments=N                  N keep-alive comments after every token event
 //!   reasoning=N                 the first N token events bear reasoning instead of content (chat)
@@ -45,14 +48,19 @@ use crate::tokens::Tokens;
 
 mod grammar;
 
+pub use grammar::OrderError;
+
 /// What one request is to get. The default is an honest answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Order {
     /// Given instead of an answer.
     pub instead: Option<Instead>,
-    /// The connection ends after so many token events.
+    /// Before any byte of the answer.
+    pub wait: Delay,
+    /// The connection ends after so many token events, or bytes of a plain answer's body.
     pub cut: Option<(u64, How)>,
-    /// Nothing comes for so long (`None`: until the client leaves) after so many token events.
+    /// Nothing comes for so long (`None`: until the client leaves) after so many token events, or
+    /// bytes of a plain answer's body.
     pub stall: Option<(u64, Option<Duration>)>,
     /// The engine's own error event comes after so many token events, and the stream ends.
     pub error: Option<u64>,

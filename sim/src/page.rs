@@ -53,7 +53,7 @@ impl Page {
 
     /// The answer to what is not inference; `id` is for the places where vLLM draws one.
     pub(crate) fn beside(head: &Head, settings: &Settings, shared: &Shared, id: &str) -> Page {
-        let running = || shared.ledger.seen().running;
+        let running = || shared.ledger.look().borrow().running;
         match (head.path(), head.method.as_str()) {
             ("/health" | "/ping", "GET" | "HEAD") => {
                 Page::empty(if settings.healthy { 200 } else { 503 })

@@ -31,6 +31,8 @@ pub struct Seen {
     pub running: usize,
     /// Requests that ended, since the start.
     pub ended: u64,
+    /// Connections ended since what came on them was no request at all.
+    pub refused: u64,
     bytes: usize,
 }
 
@@ -104,7 +106,7 @@ pub enum Ending {
         /// Token events written before.
         after_events: u64,
     },
-    /// What came was no request; it was answered with 400 or 413.
+    /// Its body cannot be read; it was answered with 400 or 413.
     Refused,
 }
 
@@ -154,6 +156,10 @@ impl Ledger {
             });
         });
         number
+    }
+
+    pub(crate) fn refused(&self) {
+        self.0.send_modify(|seen| seen.refused += 1);
     }
 
     pub(crate) fn read(&self, number: u64, body: &[u8]) {

@@ -11,7 +11,7 @@ use rand::RngExt;
 
 use crate::chance::generator;
 use crate::delay::Delay;
-use crate::order::Order;
+use crate::order::{Order, OrderError};
 use crate::tokens::Tokens;
 
 /// What an engine is like. The default is quick and honest.
@@ -107,10 +107,23 @@ impl When {
     }
 }
 
-impl FromStr for Misbehaviour {
-    type Err = String;
+/// Why a text is no misbehaviour.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MisbehaviourError {
+    /// Its first part says nobody.
+    #[error(
+        "whom a misbehaviour hits is written as a share (\"10%\", 0.0001% to 100%, or 0%) or \"1/N\", found {0:?}"
+    )]
+    Nobody(String),
+    /// Its second part is no order.
+    #[error(transparent)]
+    Order(#[from] OrderError),
+}
 
-    fn from_str(text: &str) -> Result<Misbehaviour, String> {
+impl FromStr for Misbehaviour {
+    type Err = MisbehaviourError;
+
+    fn from_str(text: &str) -> Result<Misbehaviour, MisbehaviourError> {
         // A colon also stands in `lognormal:…`, so only a first part that is a share or a fraction is one.
         let (when, order) = match text.split_once(':') {
             Some((when, order)) if when.ends_with('%') || when.contains('/') => {
@@ -131,29 +144,25 @@ impl FromStr for Misbehaviour {
 }
 
 impl FromStr for When {
-    type Err = String;
+    type Err = MisbehaviourError;
 
-    fn from_str(text: &str) -> Result<When, String> {
-        let refusal = || {
-            format!(
-                "whom a misbehaviour hits is written as a share (\"10%\", 0.0001% to 100%) or \"1/N\", found {text:?}"
-            )
-        };
+    fn from_str(text: &str) -> Result<When, MisbehaviourError> {
+        let nobody = || MisbehaviourError::Nobody(text.to_owned());
         if let Some(nth) = text.strip_prefix("1/") {
             return nth
                 .parse()
                 .ok()
                 .filter(|n| *n > 0)
                 .map(When::Nth)
-                .ok_or_else(refusal);
+                .ok_or_else(nobody);
         }
         let percent: f64 = text
             .strip_suffix('%')
             .and_then(|share| share.parse().ok())
-            .ok_or_else(refusal)?;
+            .ok_or_else(nobody)?;
         let millionths = (percent * 10_000.0).round();
         if !(0.0..=1_000_000.0).contains(&millionths) || (percent > 0.0 && millionths < 1.0) {
-            return Err(refusal());
+            return Err(nobody());
         }
         #[expect(
             clippy::cast_possible_truncation,
@@ -210,6 +219,13 @@ mod tests {
         };
         assert_eq!(settings.order(2), "reset".parse().unwrap());
         assert_eq!(settings.order(3), "ttft=lognormal:1ms,2ms".parse().unwrap());
+    }
+
+    #[test]
+    fn who_is_hit_round_trips() {
+        for text in ["10%", "0.0001%", "100%", "0%", "1/5"] {
+            assert_eq!(text.parse::<When>().unwrap().to_string(), text);
+        }
     }
 
     #[test]

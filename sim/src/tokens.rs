@@ -29,11 +29,9 @@ impl Tokens {
     ///
     /// # Errors
     /// When `min` is zero, `max` is below `min`, or `max` is over a million.
-    pub fn range(min: u64, max: u64) -> Result<Tokens, String> {
+    pub fn range(min: u64, max: u64) -> Result<Tokens, TokensError> {
         if min == 0 || max < min || max > MOST {
-            return Err(format!(
-                "tokens are from 1 to {MOST}, the smaller number first, found {min}..{max}"
-            ));
+            return Err(TokensError::NoSuchRange { min, max });
         }
         Ok(Tokens { min, max })
     }
@@ -47,14 +45,30 @@ impl Tokens {
 /// The longest answer.
 const MOST: u64 = 1_000_000;
 
-impl FromStr for Tokens {
-    type Err = String;
+/// Why a text is not a number of tokens.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TokensError {
+    /// Neither a whole number nor two of them.
+    #[error("tokens are a number or a range such as \"16..64\", found {0:?}")]
+    NotANumber(String),
+    /// Numbers that make no range.
+    #[error("tokens are from 1 to {MOST}, the smaller number first, found {min}..{max}")]
+    NoSuchRange {
+        /// The first.
+        min: u64,
+        /// The second.
+        max: u64,
+    },
+}
 
-    fn from_str(text: &str) -> Result<Tokens, String> {
-        let number = |text: &str| {
-            text.trim().parse::<u64>().map_err(|_| {
-                format!("tokens are a number or a range such as \"16..64\", found {text:?}")
-            })
+impl FromStr for Tokens {
+    type Err = TokensError;
+
+    fn from_str(text: &str) -> Result<Tokens, TokensError> {
+        let number = |part: &str| {
+            part.trim()
+                .parse::<u64>()
+                .map_err(|_| TokensError::NotANumber(text.to_owned()))
         };
         match text.split_once("..") {
             Some((min, max)) => Tokens::range(number(min)?, number(max)?),

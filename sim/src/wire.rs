@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
+use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until, timeout};
 
 /// The client has closed or reset the connection.
@@ -23,6 +24,9 @@ pub(crate) struct Wire {
 
 /// What a client may send ahead while it waits for its answer; past that its bytes stay in the kernel.
 const MOST_AHEAD: usize = 1 << 20;
+
+/// Room for one read.
+const READ: usize = 16 << 10;
 
 /// How long a closing connection reads on, so that unread bytes do not turn its FIN into an RST.
 const LINGER: Duration = Duration::from_secs(1);
@@ -45,6 +49,7 @@ impl Wire {
     pub(crate) async fn fill(&mut self) -> Result<(), Gone> {
         loop {
             self.stream.readable().await.map_err(|_| Gone)?;
+            self.inbox.reserve(READ);
             match self.stream.try_read_buf(&mut self.inbox) {
                 Ok(0) => return Err(Gone),
                 Ok(_) => return Ok(()),
@@ -61,10 +66,13 @@ impl Wire {
 
     /// Waits until `due`.
     pub(crate) async fn until(&mut self, due: Instant) -> Result<(), Gone> {
+        // The timer rounds up to whole milliseconds, even for what is due already.
+        let due_already = due <= Instant::now();
         tokio::select! {
             biased;
             gone = self.gone() => Err(gone),
-            () = sleep_until(due) => Ok(()),
+            () = yield_now(), if due_already => Ok(()),
+            () = sleep_until(due), if !due_already => Ok(()),
         }
     }
 
@@ -84,7 +92,7 @@ impl Wire {
                 Err(_) => return Err(Gone),
             }
         }
-        tokio::task::yield_now().await;
+        yield_now().await;
         Ok(())
     }
 
@@ -118,6 +126,7 @@ async fn gone(stream: &TcpStream, inbox: &mut Vec<u8>) -> Gone {
         if stream.readable().await.is_err() {
             return Gone;
         }
+        inbox.reserve(READ);
         match stream.try_read_buf(inbox) {
             Ok(0) => return Gone,
             Ok(_) => {}

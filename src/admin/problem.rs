@@ -36,11 +36,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// The end of the document's `type`, after `urn:greylag:problem:`.
-    pub fn code(self) -> &'static str {
-        self.parts().0
-    }
-
+    // The end of the document's `type`, after `urn:greylag:problem:`; the status; the title.
     fn parts(self) -> (&'static str, StatusCode, &'static str) {
         match self {
             Code::BadQuery => (
@@ -99,71 +95,93 @@ impl Code {
 }
 
 /// A problem document.
-#[derive(Debug, Serialize)]
+#[derive(Debug)]
 pub struct Problem {
-    r#type: String,
-    title: &'static str,
-    status: u16,
+    code: Code,
     detail: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    line: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    column: Option<usize>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    problems: Vec<Item>,
-}
-
-/// One of several things that are wrong.
-#[derive(Debug, Serialize)]
-struct Item {
-    path: String,
-    what: String,
+    // line and column of the body, both from 1
+    place: Option<(usize, usize)>,
+    problems: Vec<rules::Problem>,
 }
 
 impl Problem {
     /// A problem; `detail` says what was found and what is allowed.
     pub fn new(code: Code, detail: impl Into<String>) -> Problem {
-        let (name, status, title) = code.parts();
         Problem {
-            r#type: format!("urn:greylag:problem:{name}"),
-            title,
-            status: status.as_u16(),
+            code,
             detail: detail.into(),
-            line: None,
-            column: None,
+            place: None,
             problems: Vec::new(),
         }
+    }
+
+    /// What kind of problem it is.
+    pub fn code(&self) -> Code {
+        self.code
     }
 
     /// The same, at a place of the body: line and column, both from 1.
     pub fn at(self, line: usize, column: usize) -> Problem {
         Problem {
-            line: Some(line),
-            column: Some(column),
+            place: Some((line, column)),
             ..self
         }
     }
 
     /// The same, with everything that is wrong.
     pub fn with(self, problems: Vec<rules::Problem>) -> Problem {
-        let items = problems.into_iter().map(|problem| Item {
-            path: problem.path,
-            what: problem.what,
-        });
-        Problem {
-            problems: items.collect(),
-            ..self
-        }
+        Problem { problems, ..self }
     }
 }
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut response = (status, axum::Json(self)).into_response();
+        let (_, status, _) = self.code.parts();
+        let mut response = (status, axum::Json(Document::of(&self))).into_response();
         let media = HeaderValue::from_static("application/problem+json");
         response.headers_mut().insert(header::CONTENT_TYPE, media);
         response
+    }
+}
+
+// The members of RFC 9457, and ours.
+#[derive(Debug, Serialize)]
+struct Document<'a> {
+    r#type: String,
+    title: &'static str,
+    status: u16,
+    detail: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    column: Option<usize>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    problems: Vec<Item<'a>>,
+}
+
+// One of several things that are wrong.
+#[derive(Debug, Serialize)]
+struct Item<'a> {
+    path: &'a str,
+    what: &'a str,
+}
+
+impl<'a> Document<'a> {
+    fn of(problem: &'a Problem) -> Document<'a> {
+        let (name, status, title) = problem.code.parts();
+        let items = problem.problems.iter().map(|problem| Item {
+            path: &problem.path,
+            what: &problem.what,
+        });
+        Document {
+            r#type: format!("urn:greylag:problem:{name}"),
+            title,
+            status: status.as_u16(),
+            detail: &problem.detail,
+            line: problem.place.map(|(line, _)| line),
+            column: problem.place.map(|(_, column)| column),
+            problems: items.collect(),
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use greylag::config::Config;
+use crate::config::Config;
 use greylag_filters::rules::compile;
 
 use super::{Exit, complain, print};

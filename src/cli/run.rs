@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use greylag::app::App;
+use crate::app::App;
 use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 

@@ -1,6 +1,6 @@
 //! `greylag schema`: the JSON Schema of the configuration, for editors and reviews.
 
-use greylag::config::Config;
+use crate::config::Config;
 
 use super::{Exit, print};
 

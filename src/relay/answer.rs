@@ -14,6 +14,7 @@ use super::stop::Stop;
 use super::{Worker, head, stream, whole};
 use crate::exchange::Exchange;
 use crate::reply::Reason;
+use crate::upstream::Ready;
 
 /// Gives the answer to the client, to its end.
 pub async fn give(
@@ -25,14 +26,14 @@ pub async fn give(
 ) -> Result<(), Stop> {
     let now = exchange.now();
     exchange.record.times.head = Some(now);
-    exchange.record.engine_status = Some(sent.head.status.as_u16());
-    let idle = now + sent.request.engine.timeouts.idle;
+    exchange.record.engine_status = Some(sent.call.head().status.as_u16());
+    let idle = now + sent.request.timeouts.idle;
     sent.patience.until(exchange.at(idle), Reason::IdleTimeout);
 
     let eye = Eye::for_answer(worker, exchange, &sent);
-    exchange.sse = is_sse(&sent.head);
+    exchange.sse = is_sse(sent.call.head());
     let strips = sent.request.strips_usage && exchange.sse;
-    let out = head::to_client(&sent.head, client.head(), &sent.request.engine.tag, !strips);
+    let out = head::to_client(sent.call.head(), client.head(), &sent.request.tag, !strips);
     exchange.record.status = Some(out.status.as_u16());
     client.write_head(out).await?;
 
@@ -78,7 +79,7 @@ impl Flow<'_> {
         let piece = tokio::select! {
             biased;
             piece = self.sent.call.read() => piece?,
-            gone = self.client.gone(), if watch_client => return Err(gone.into()),
+            gone = self.client.gone(), if watch_client => return Err(Stop::left(self.exchange, gone)),
             reason = self.sent.patience.spent() => return Err(Stop::Spent(reason)),
             () = self.cut.come() => return Err(Stop::Cut),
         };
@@ -87,15 +88,16 @@ impl Flow<'_> {
         // What has come in the meantime goes out in the same write; nothing is waited for.
         while out.len() < MOST {
             match self.sent.call.read_ready() {
-                Some(Ok(Some(piece))) => out.extend_from_slice(piece),
-                Some(Ok(None)) => return Ok(false),
-                // What came before the break is passed on first; the next call meets it again.
-                Some(Err(_)) | None => break,
+                Ready::Piece(piece) => out.extend_from_slice(piece),
+                Ready::End => return Ok(false),
+                Ready::NotYet => break,
             }
         }
         let now = self.exchange.now();
-        let idle = now + self.sent.request.engine.timeouts.idle;
-        self.sent.patience.until(self.exchange.at(idle), Reason::IdleTimeout);
+        let idle = now + self.sent.request.timeouts.idle;
+        self.sent
+            .patience
+            .until(self.exchange.at(idle), Reason::IdleTimeout);
         Ok(true)
     }
 
@@ -128,17 +130,17 @@ impl Eye {
         let Some(dialect) = exchange.record.route.dialect() else {
             return unmetered("no_dialect");
         };
-        if sent.head.status != StatusCode::OK {
+        if sent.call.head().status != StatusCode::OK {
             return Eye::Blind;
         }
-        if is_encoded(&sent.head) {
+        if is_encoded(sent.call.head()) {
             return unmetered("compressed");
         }
         let limit = usize::try_from(worker.shared.limits.event.bytes()).unwrap_or(usize::MAX);
         let one_choice = sent.request.one_choice;
-        if is_sse(&sent.head) {
+        if is_sse(sent.call.head()) {
             Eye::Stream(Meter::stream(dialect, one_choice, limit))
-        } else if exchange.record.stream && !is_json(&sent.head) {
+        } else if exchange.record.stream && !is_json(sent.call.head()) {
             unmetered("not_sse")
         } else {
             Eye::Whole(Meter::whole(dialect, one_choice, limit))
@@ -177,7 +179,8 @@ mod tests {
     fn a_media_type_is_known_in_any_spelling() {
         let check = |value: &str, sse: bool| {
             let mut head = ResponseHeader::build(200, None).unwrap();
-            head.insert_header("content-type", value.to_owned()).unwrap();
+            head.insert_header("content-type", value.to_owned())
+                .unwrap();
             assert_eq!(is_sse(&head), sse, "{value}");
         };
         check("text/event-stream", true);

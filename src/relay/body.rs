@@ -7,10 +7,10 @@
 use bytes::{Bytes, BytesMut};
 use http::{Version, header};
 
+use super::Worker;
 use super::client::Client;
 use super::cut::Cut;
 use super::stop::Stop;
-use super::Worker;
 use crate::budget::BudgetShare;
 use crate::exchange::Exchange;
 use crate::reply::Reason;
@@ -77,7 +77,11 @@ async fn gather(
         }
         let held = first.len().max(rest.len()) as u64;
         if held > limits.body.bytes() {
-            let held = if rest.is_empty() { first } else { rest.freeze() };
+            let held = if rest.is_empty() {
+                first
+            } else {
+                rest.freeze()
+            };
             return Ok(Body::Streamed(held, share));
         }
         if client.is_body_read() {
@@ -85,7 +89,11 @@ async fn gather(
         }
     }
     exchange.record.times.request = Some(exchange.now());
-    let whole = if rest.is_empty() { first } else { rest.freeze() };
+    let whole = if rest.is_empty() {
+        first
+    } else {
+        rest.freeze()
+    };
     Ok(Body::Whole(whole, share))
 }
 

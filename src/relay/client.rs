@@ -13,6 +13,7 @@ use pingora_core::{Error, ErrorType};
 use pingora_http::{RequestHeader, ResponseHeader};
 use tokio::time::timeout;
 
+use super::head;
 use crate::reply::{Reason, Refusal};
 use crate::wire::{Flush, Wire};
 
@@ -89,7 +90,10 @@ impl Client {
     /// [`NoHead`], after which the connection is of no further use.
     pub async fn read_head(&mut self) -> Result<(), NoHead> {
         match timeout(HEAD, self.session.read_request()).await {
-            Ok(Ok(Some(_))) => Ok(()),
+            Ok(Ok(Some(_))) => {
+                head::to_origin_form(self.session.req_header_mut());
+                Ok(())
+            }
             Ok(Ok(None)) | Err(_) => Err(NoHead::Silence),
             Ok(Err(error)) => Err(no_head(&error)),
         }
@@ -174,6 +178,11 @@ impl Client {
         settle(timeout(self.write_limit, finish).await)
     }
 
+    /// Ends an answer that cannot be finished: what was written leaves, then the connection ends without the answer's end.
+    pub async fn break_off(&mut self) {
+        let _ = timeout(self.write_limit, self.session.shutdown()).await;
+    }
+
     /// Whether an answer's head has been written; interim ones do not count.
     pub fn is_answered(&self) -> bool {
         self.session
@@ -249,7 +258,9 @@ pub enum LostBody {
     Refused(Refusal),
 }
 
-fn settle<T>(written: Result<pingora_core::Result<T>, tokio::time::error::Elapsed>) -> Result<(), Gone> {
+fn settle<T>(
+    written: Result<pingora_core::Result<T>, tokio::time::error::Elapsed>,
+) -> Result<(), Gone> {
     match written {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(_)) => Err(Gone::Left),
@@ -264,17 +275,18 @@ fn no_head(error: &Error) -> NoHead {
         }
         _ => {
             let cause = error.to_string();
-            let (reason, message) = if cause.contains("larger than") || cause.contains("TooManyHeaders") {
-                (
-                    Reason::HeadTooLarge,
-                    "the request's head is longer than 1 MiB or has more than 256 fields",
-                )
-            } else {
-                (
-                    Reason::BadRequest,
-                    "what came is not an HTTP/1 request, or one whose framing is ambiguous",
-                )
-            };
+            let (reason, message) =
+                if cause.contains("larger than") || cause.contains("TooManyHeaders") {
+                    (
+                        Reason::HeadTooLarge,
+                        "the request's head is longer than 1 MiB or has more than 256 fields",
+                    )
+                } else {
+                    (
+                        Reason::BadRequest,
+                        "what came is not an HTTP/1 request, or one whose framing is ambiguous",
+                    )
+                };
             NoHead::Refused(Refusal::new(reason, message))
         }
     }

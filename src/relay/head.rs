@@ -12,6 +12,29 @@ use pingora_http::{RequestHeader, ResponseHeader};
 use super::stop::Stop;
 use crate::reply::Reason;
 
+/// Turns a target in absolute form (`http://HOST/PATH`), which clients send to proxies, into its path, and its authority
+/// into `Host`, as the server behind a proxy gets them (RFC 9112 §3.2.2). To be done before anything looks at the path.
+pub fn to_origin_form(head: &mut RequestHeader) {
+    let Some(target) = head.raw_path().get(7..).filter(|_| {
+        head.raw_path()
+            .get(..7)
+            .is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"http://"))
+    }) else {
+        return;
+    };
+    let end = target.iter().position(|byte| matches!(byte, b'/' | b'?'));
+    let (authority, rest) = target.split_at(end.unwrap_or(target.len()));
+    let (Ok(authority), mut path) = (HeaderValue::from_bytes(authority), rest.to_vec()) else {
+        return;
+    };
+    if !path.starts_with(b"/") {
+        path.insert(0, b'/');
+    }
+    if head.set_raw_path(&path).is_ok() {
+        let _ = head.insert_header("host", authority);
+    }
+}
+
 /// Refuses what is not carried.
 pub fn admit(head: &RequestHeader) -> Result<(), Stop> {
     if head.method == Method::CONNECT {
@@ -80,7 +103,6 @@ pub fn to_engine(head: &RequestHeader, marks: &Marks<'_>) -> Box<RequestHeader> 
     }
     out.remove_header(&header::EXPECT);
     out.set_version(Version::HTTP_11);
-    origin_form(&mut out);
     match marks.host {
         Some(host) => set(&mut out, "host", host),
         None if !out.headers.contains_key(header::HOST) => set(&mut out, "host", ""),
@@ -95,20 +117,6 @@ pub fn to_engine(head: &RequestHeader, marks: &Marks<'_>) -> Box<RequestHeader> 
         mark_trace(&mut out, head, trace, marks.tag);
     }
     out
-}
-
-// A target in absolute form is for a proxy; the server behind one gets its path, and its authority as Host
-// (RFC 9112 §3.2.2).
-fn origin_form(head: &mut RequestHeader) {
-    let Some(authority) = head.uri.authority().map(ToString::to_string) else {
-        return;
-    };
-    let path = head
-        .uri
-        .path_and_query()
-        .map_or_else(|| http::Uri::from_static("/"), |path| path.clone().into());
-    head.set_uri(path);
-    set(head, "host", &authority);
 }
 
 fn frame(head: &mut RequestHeader, framing: Framing) {

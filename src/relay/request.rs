@@ -10,8 +10,8 @@ use greylag_filters::edit::{self, Edit};
 use greylag_filters::facts;
 use greylag_filters::json;
 use greylag_filters::rules::Request as Asked;
-use greylag_filters::rules::engine::{Engine, Host, Usage};
-use greylag_filters::trace;
+use greylag_filters::rules::engine::{Engine, Host, Timeouts, Usage};
+use greylag_filters::trace::{self, Trace};
 use http::{Method, header};
 use pingora_http::RequestHeader;
 
@@ -29,10 +29,14 @@ use crate::upstream::Target;
 pub struct Request {
     /// Where it goes.
     pub target: Arc<Target>,
-    /// The engine's rules.
-    pub engine: Engine,
-    /// Its head.
-    pub head: Box<RequestHeader>,
+    /// How long the engine is waited for.
+    pub timeouts: Timeouts,
+    /// The engine's tag.
+    pub tag: Arc<str>,
+    /// The engine's own `Host`, unless the caller's is kept.
+    host: Option<String>,
+    /// How its body is framed.
+    framing: Framing,
     /// Its body, or the beginning of it.
     pub body: Bytes,
     /// Whether `body` is all of it.
@@ -41,8 +45,28 @@ pub struct Request {
     pub strips_usage: bool,
     /// Whether the caller asked for one choice, so that a time per output token has a meaning.
     pub one_choice: bool,
-    // given back once the body is no longer needed
-    _share: BudgetShare,
+    // the memory that `body` holds, given back with it
+    share: Option<BudgetShare>,
+}
+
+impl Request {
+    /// Its head, made of the caller's anew for each attempt.
+    pub fn head(&self, caller: &RequestHeader, trace: Option<&Trace>) -> Box<RequestHeader> {
+        let marks = Marks {
+            tag: &self.tag,
+            trace,
+            host: self.host.as_deref(),
+            identity: self.strips_usage,
+            framing: self.framing,
+        };
+        head::to_engine(caller, &marks)
+    }
+
+    /// Lets go of the body, once it will not be sent again: an answer may run for minutes.
+    pub fn let_go(&mut self) {
+        self.body = Bytes::new();
+        self.share = None;
+    }
 }
 
 /// Reads the facts, chooses the engine, edits.
@@ -80,42 +104,39 @@ pub fn plan(
     record.tag = Some(engine.tag.clone());
     record.traffic = decision.traffic;
     record.how = Some(decision.how);
-    record.split = decision
-        .split
-        .and_then(|split| snapshot.split_name(split));
+    record.split = decision.split.and_then(|split| snapshot.split_name(split));
     begin_trace(exchange, head);
 
     let edits = Edits::of(engine, exchange, facts);
     let edited = edits.apply(&bytes, read.as_ref(), is_whole)?;
     let body = edited.map_or(bytes, Bytes::from);
     let framing = framing(head, &body, is_whole);
-    let authority = match engine.host {
-        Host::Keep => None,
-        Host::Engine => Some(engine.address.authority()),
-    };
-    let marks = Marks {
-        tag: &engine.tag,
-        trace: exchange.record.trace.as_ref(),
-        host: authority.as_deref(),
-        identity: edits.usage,
-        framing,
-    };
     Ok(Request {
         target: snapshot.target(decision.engine).clone(),
-        head: head::to_engine(head, &marks),
+        timeouts: engine.timeouts,
+        tag: engine.tag.clone(),
+        host: match engine.host {
+            Host::Keep => None,
+            Host::Engine => Some(engine.address.authority()),
+        },
+        framing,
         body,
         is_whole,
         strips_usage: edits.usage,
         one_choice: facts.is_none_or(|facts| facts.n.unwrap_or(1) == 1),
-        engine: engine.clone(),
-        _share: share,
+        share: Some(share),
     })
 }
 
 type Facts = Result<facts::Body, json::Fault>;
 
 // Nothing is known of a body that is encoded, not whole, or not there.
-fn read_facts(exchange: &Exchange, head: &RequestHeader, body: &Bytes, is_whole: bool) -> Option<Facts> {
+fn read_facts(
+    exchange: &Exchange,
+    head: &RequestHeader,
+    body: &Bytes,
+    is_whole: bool,
+) -> Option<Facts> {
     if !exchange.record.route.is_inference() || head.method != Method::POST {
         return None;
     }
@@ -153,15 +174,23 @@ struct Edits<'a> {
 
 impl<'a> Edits<'a> {
     fn of(engine: &'a Engine, exchange: &Exchange, facts: Option<&facts::Body>) -> Self {
-        let applies = exchange.record.route.is_inference() && exchange.record.method == Method::POST;
+        let applies =
+            exchange.record.route.is_inference() && exchange.record.method == Method::POST;
         let has_usage = exchange.record.route.dialect().is_some();
         Edits {
             set: if applies { &engine.set } else { &[] },
-            usage: engine.usage == Usage::Inject && has_usage && facts.is_some_and(edit::wants_usage),
+            usage: engine.usage == Usage::Inject
+                && has_usage
+                && facts.is_some_and(edit::wants_usage),
         }
     }
 
-    fn apply(&self, body: &[u8], facts: Option<&Facts>, is_whole: bool) -> Result<Option<Vec<u8>>, Stop> {
+    fn apply(
+        &self,
+        body: &[u8],
+        facts: Option<&Facts>,
+        is_whole: bool,
+    ) -> Result<Option<Vec<u8>>, Stop> {
         if self.set.is_empty() && !self.usage {
             return Ok(None);
         }
@@ -180,7 +209,9 @@ impl<'a> Edits<'a> {
             )
         })?;
         let set = self.set.iter().map(|(key, json)| Edit::Set { key, json });
-        let edits: Vec<Edit<'_>> = set.chain(self.usage.then_some(Edit::IncludeUsage)).collect();
+        let edits: Vec<Edit<'_>> = set
+            .chain(self.usage.then_some(Edit::IncludeUsage))
+            .collect();
         Ok(Some(edit::splice(body, &facts.spans, &edits)))
     }
 }

@@ -52,13 +52,21 @@ impl Stop {
         Stop::Refused(Refusal::new(reason, message))
     }
 
+    /// The client was found to be gone while the engine was at work.
+    pub fn left(exchange: &mut Exchange, gone: Gone) -> Self {
+        exchange.record.times.left = Some(exchange.now());
+        Stop::Gone(gone)
+    }
+
     /// Notes the end in the record and answers if that is still possible. True: the connection may carry on.
     pub async fn settle(self, exchange: &mut Exchange, client: &mut Client) -> bool {
         let (end, reason, refusal) = self.reading();
         exchange.ended(end, reason);
-        let Some(refusal) = refusal.filter(|_| !client.is_answered()) else {
+        let Some(refusal) = refusal else { return false };
+        if client.is_answered() {
+            client.break_off().await;
             return false;
-        };
+        }
         if matches!(end, End::Drained) {
             client.close_after();
         }
@@ -74,19 +82,31 @@ impl Stop {
             Stop::Gone(Gone::Stalled) => (End::ClientStalled, Some(Reason::ClientStalled), None),
             Stop::Broken(Broken::Unreachable(what)) => told(
                 End::Unreachable,
-                Refusal::new(Reason::EngineUnreachable, format!("no connection to engine {what}")),
+                Refusal::new(
+                    Reason::EngineUnreachable,
+                    format!("no connection to engine {what}"),
+                ),
             ),
             Stop::Broken(Broken::Closed) => told(
                 End::EngineClosed,
-                Refusal::new(Reason::EngineClosed, "the engine closed the connection without an answer"),
+                Refusal::new(
+                    Reason::EngineClosed,
+                    "the engine closed the connection without an answer",
+                ),
             ),
             Stop::Broken(Broken::Reset) => told(
                 End::EngineReset,
-                Refusal::new(Reason::EngineClosed, "the engine reset the connection without an answer"),
+                Refusal::new(
+                    Reason::EngineClosed,
+                    "the engine reset the connection without an answer",
+                ),
             ),
             Stop::Broken(Broken::Garbage) => told(
                 End::EngineReset,
-                Refusal::new(Reason::EngineGarbage, "what the engine sent is not an HTTP/1 answer"),
+                Refusal::new(
+                    Reason::EngineGarbage,
+                    "what the engine sent is not an HTTP/1 answer",
+                ),
             ),
             Stop::Spent(reason) => {
                 let end = match reason {
@@ -94,11 +114,20 @@ impl Stop {
                     Reason::TotalTimeout => End::TotalTimeout,
                     _ => End::FirstByteTimeout,
                 };
-                told(end, Refusal::new(reason, "the engine did not answer in the time its timeouts allow"))
+                told(
+                    end,
+                    Refusal::new(
+                        reason,
+                        "the engine did not answer in the time its timeouts allow",
+                    ),
+                )
             }
             Stop::Cut => told(
                 End::Drained,
-                Refusal::new(Reason::Drained, "this server is ending and its drain limit has passed"),
+                Refusal::new(
+                    Reason::Drained,
+                    "this server is ending and its drain limit has passed",
+                ),
             ),
         }
     }

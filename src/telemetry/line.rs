@@ -155,7 +155,9 @@ impl<'a> Line<'a> {
             tokens: Tokens::of(record),
             trace_id: trace.map(|trace| Display(Hex(trace.trace_id))),
             span_id: trace.map(|trace| Display(Hex(trace.span))),
-            parent_span_id: trace.and_then(|trace| trace.parent).map(|span| Display(Hex(span))),
+            parent_span_id: trace
+                .and_then(|trace| trace.parent)
+                .map(|span| Display(Hex(span))),
             timeline: timeline.map(Events),
         }
     }
@@ -174,7 +176,9 @@ impl Times {
             ttft: seconds(record.ttft()),
             ttft_from_arrival: seconds(figures.and_then(|figures| figures.first_token)),
             time_to_first_output_token: seconds(record.time_to_first_output_token()),
-            time_per_output_token: seconds(figures.and_then(|figures| figures.time_per_output_token())),
+            time_per_output_token: seconds(
+                figures.and_then(|figures| figures.time_per_output_token()),
+            ),
             e2e: seconds(record.e2e()),
         }
     }
@@ -208,7 +212,11 @@ struct Reasons<'a>(&'a FinishReasons);
 
 impl Serialize for Reasons<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(reason, choices)| (reason.label(), choices)))
+        serializer.collect_map(
+            self.0
+                .iter()
+                .map(|(reason, choices)| (reason.label(), choices)),
+        )
     }
 }
 

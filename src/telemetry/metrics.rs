@@ -13,8 +13,8 @@ use greylag_filters::traffic::Class;
 use parking_lot::RwLock;
 use prometheus::local::LocalHistogram;
 use prometheus::{
-    Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
-    Opts, Registry, TextEncoder,
+    Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
+    IntGaugeVec, Opts, Registry, TextEncoder,
 };
 
 use crate::record::Record;
@@ -22,8 +22,8 @@ use crate::reply::Reason;
 
 /// Upper bounds in seconds, from half a millisecond: engines decode a token in less than ten.
 const SECONDS: [f64; 21] = [
-    0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0,
-    10.0, 30.0, 60.0, 120.0,
+    0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5,
+    1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0,
 ];
 /// Upper bounds in seconds for what Greylag itself takes.
 const OWN_SECONDS: [f64; 12] = [
@@ -84,8 +84,6 @@ struct Series {
     inter_chunk: Histogram,
     time_per_output_token: Histogram,
     e2e: Histogram,
-    output_tokens: IntCounter,
-    prompt_tokens: IntCounter,
 }
 
 impl Default for Metrics {
@@ -99,7 +97,11 @@ impl Metrics {
     pub fn new() -> Self {
         let registry = Registry::new();
         let make = Maker(&registry);
-        let build = make.gauges("greylag_build_info", "The version that runs; the value is always 1.", &["version"]);
+        let build = make.gauges(
+            "greylag_build_info",
+            "The version that runs; the value is always 1.",
+            &["version"],
+        );
         build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
         Metrics {
             duration: make.histograms(
@@ -199,7 +201,8 @@ impl Metrics {
             self.refused(reason);
         }
         if let (Some(left), Some(ended)) = (record.times.left, record.times.ended) {
-            self.client_abort.observe(ended.saturating_sub(left).as_secs_f64());
+            self.client_abort
+                .observe(ended.saturating_sub(left).as_secs_f64());
         }
         if let Some(overhead) = record.times.overhead(connecting) {
             self.overhead.observe(overhead.as_secs_f64());
@@ -216,12 +219,31 @@ impl Metrics {
                 .with_label_values(&[tag, model, digits.format(status)])
                 .observe(ended.as_secs_f64());
         }
-        let Some(figures) = &record.figures else { return };
+        let Some(figures) = &record.figures else {
+            return;
+        };
         let series = self.series(record, model);
         series.count(record, figures);
+        let traffic = record.traffic.label();
+        // A count that is not known makes no series: it is absent, not zero.
+        let tokens = |counters: &IntCounterVec, count: Option<u64>| {
+            if let Some(count) = count {
+                counters
+                    .with_label_values(&[tag, model, PRIMARY, traffic])
+                    .inc_by(count);
+            }
+        };
+        tokens(
+            &self.prompt_tokens,
+            figures.usage.and_then(|usage| usage.prompt),
+        );
+        tokens(
+            &self.output_tokens,
+            figures.usage.and_then(|usage| usage.completion),
+        );
         for (reason, choices) in figures.finish_reasons.iter() {
             self.finish_reasons
-                .with_label_values(&[tag, model, PRIMARY, record.traffic.label(), reason.label()])
+                .with_label_values(&[tag, model, PRIMARY, traffic, reason.label()])
                 .inc_by(u64::from(choices));
         }
         if let Some(reason) = figures.unmetered {
@@ -251,7 +273,8 @@ impl Metrics {
 
     /// The page, with the levels as they are now.
     pub fn page(&self, levels: &Levels) -> String {
-        let level = |gauge: &IntGauge, value: u64| gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
+        let level =
+            |gauge: &IntGauge, value: u64| gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
         level(&self.in_flight, levels.in_flight);
         level(&self.rules_version, levels.rules_version);
         level(&self.connections, levels.connections);
@@ -277,8 +300,6 @@ impl Metrics {
             inter_chunk: self.inter_chunk.with_label_values(&labels),
             time_per_output_token: self.time_per_output_token.with_label_values(&labels),
             e2e: self.e2e.with_label_values(&labels),
-            output_tokens: self.output_tokens.with_label_values(&labels),
-            prompt_tokens: self.prompt_tokens.with_label_values(&labels),
         });
         self.series.write().insert(key, series.clone());
         series
@@ -295,10 +316,6 @@ impl Series {
         }
         if let Some(time) = figures.time_per_output_token() {
             self.time_per_output_token.observe(time.as_secs_f64());
-        }
-        if let Some(usage) = &figures.usage {
-            self.prompt_tokens.inc_by(usage.prompt.unwrap_or(0));
-            self.output_tokens.inc_by(usage.completion.unwrap_or(0));
         }
     }
 }
@@ -344,7 +361,10 @@ fn method_label(method: &http::Method) -> &'static str {
 struct Maker<'a>(&'a Registry);
 
 impl Maker<'_> {
-    fn register<C: prometheus::core::Collector + Clone + 'static>(&self, made: prometheus::Result<C>) -> C {
+    fn register<C: prometheus::core::Collector + Clone + 'static>(
+        &self,
+        made: prometheus::Result<C>,
+    ) -> C {
         let collector = made.expect("names, help and labels in this file are valid");
         self.0
             .register(Box::new(collector.clone()))

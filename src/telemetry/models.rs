@@ -33,10 +33,13 @@ impl Models {
     /// Takes the models of the rules and of what the engines have said.
     pub fn learn(&self, snapshot: &Snapshot) {
         let mut known: HashSet<Arc<str>> = HashSet::new();
-        let said = snapshot
-            .targets()
-            .iter()
-            .flat_map(|target| target.models().iter().map(|model| Arc::from(&**model)).collect::<Vec<_>>());
+        let said = snapshot.targets().iter().flat_map(|target| {
+            target
+                .models()
+                .iter()
+                .map(|model| Arc::from(&**model))
+                .collect::<Vec<_>>()
+        });
         known.extend(named(&snapshot.rules).chain(said).take(MOST));
         if **self.known.load() != known {
             self.known.store(Arc::new(known));

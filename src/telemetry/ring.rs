@@ -44,7 +44,9 @@ impl Ring {
         let mut left = Vec::new();
         let mut inner = self.inner.lock();
         while inner.bytes + weight > self.limit {
-            let Some(oldest) = inner.records.pop_front() else { break };
+            let Some(oldest) = inner.records.pop_front() else {
+                break;
+            };
             inner.bytes -= self::weight(&oldest);
             left.push(oldest);
         }
@@ -56,7 +58,10 @@ impl Ring {
     pub fn newest(&self, most: usize, wanted: impl Fn(&Record) -> bool) -> Vec<Arc<Record>> {
         // Pointers are taken under the lock, and looked into after it.
         let all: Vec<Arc<Record>> = self.inner.lock().records.iter().rev().cloned().collect();
-        all.into_iter().filter(|record| wanted(record)).take(most).collect()
+        all.into_iter()
+            .filter(|record| wanted(record))
+            .take(most)
+            .collect()
     }
 }
 

@@ -23,8 +23,21 @@ const IDLE: Duration = Duration::from_secs(4);
 pub struct Call {
     session: HttpSession,
     pool: u64,
+    // what `read_ready` met; Pingora's session would take the broken body for a whole one when asked again
+    failed: Option<Broken>,
     /// Whether the connection came from the pool.
     pub reused: bool,
+}
+
+/// What there is to read without waiting.
+#[derive(Debug)]
+pub enum Ready<'a> {
+    /// A piece of the answer's body.
+    Piece(&'a [u8]),
+    /// The body's end.
+    End,
+    /// Nothing, or a break.
+    NotYet,
 }
 
 /// What broke between Greylag and an engine.
@@ -53,7 +66,11 @@ impl Call {
         fresh: bool,
     ) -> Result<Call, Broken> {
         let unreachable = |what: String| {
-            Broken::Unreachable(format!("{} ({}): {what}", target.name, target.authority()))
+            Broken::Unreachable(format!(
+                "{} ({}): {what}",
+                target.name,
+                target.address.authority()
+            ))
         };
         let peers = match timeout(limit, target.peers()).await {
             Ok(Ok(peers)) => peers,
@@ -71,7 +88,9 @@ impl Call {
                     return Ok(Call::on(wire, peer, false));
                 }
                 Ok(Err(error)) => last = connect_error(&error),
-                Err(_) => last = format!("no connection within {}", humantime::format_duration(limit)),
+                Err(_) => {
+                    last = format!("no connection within {}", humantime::format_duration(limit))
+                }
             }
         }
         // Its addresses may have changed: the next exchange does not wait for this to be found out.
@@ -83,6 +102,7 @@ impl Call {
         Call {
             session: HttpSession::new(stream),
             pool: peer.reuse_hash(),
+            failed: None,
             reused,
         }
     }
@@ -118,15 +138,21 @@ impl Call {
         finished.map(|_| ()).map_err(|error| broken(&error))
     }
 
-    /// The answer's next head: interim ones (1xx) come first, the last one is the answer's. Cancel-safe.
+    /// Reads the answer's next head: interim ones (1xx) come first, the last one is the answer's. Cancel-safe.
     ///
     /// # Errors
     /// The connection broke.
-    pub async fn head(&mut self) -> Result<&ResponseHeader, Broken> {
-        if let Err(error) = self.session.read_response().await {
-            return Err(broken(&error));
-        }
-        self.session.resp_header().ok_or(Broken::Garbage)
+    pub async fn read_head(&mut self) -> Result<(), Broken> {
+        let read = self.session.read_response().await;
+        read.map(|_| ()).map_err(|error| broken(&error))
+    }
+
+    /// The head that was read last.
+    ///
+    /// # Panics
+    /// When none was.
+    pub fn head(&self) -> &ResponseHeader {
+        self.session.resp_header().expect("a head was read before it is looked at")
     }
 
     /// The next piece of the answer's body, or nothing at its end. Cancel-safe.
@@ -134,16 +160,28 @@ impl Call {
     /// # Errors
     /// The connection broke.
     pub async fn read(&mut self) -> Result<Option<&[u8]>, Broken> {
-        self.session.read_body_ref().await.map_err(|error| broken(&error))
+        if let Some(failed) = self.failed.take() {
+            return Err(failed);
+        }
+        self.session
+            .read_body_ref()
+            .await
+            .map_err(|error| broken(&error))
     }
 
-    /// The next piece of the answer's body if it is here already, or its end.
-    pub fn read_ready(&mut self) -> Option<Result<Option<&[u8]>, Broken>> {
+    /// The next piece of the answer's body if it is here already. A break is kept for the next `read`, so that what
+    /// came before it can be passed on first.
+    pub fn read_ready(&mut self) -> Ready<'_> {
         let mut cx = Context::from_waker(Waker::noop());
-        let mut read = pin!(self.read());
+        let mut read = pin!(self.session.read_body_ref());
         match read.as_mut().poll(&mut cx) {
-            Poll::Ready(read) => Some(read),
-            Poll::Pending => None,
+            Poll::Pending => Ready::NotYet,
+            Poll::Ready(Ok(Some(piece))) => Ready::Piece(piece),
+            Poll::Ready(Ok(None)) => Ready::End,
+            Poll::Ready(Err(error)) => {
+                self.failed = Some(broken(&error));
+                Ready::NotYet
+            }
         }
     }
 

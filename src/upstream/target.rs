@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
+use greylag_filters::rules::Address;
 use greylag_filters::rules::engine::Engine;
 use pingora_core::protocols::TcpKeepalive;
 use pingora_core::upstreams::peer::HttpPeer;
@@ -17,8 +18,8 @@ use pingora_core::upstreams::peer::HttpPeer;
 pub struct Target {
     /// The engine's name in the rules.
     pub name: Arc<str>,
-    host: Box<str>,
-    port: u16,
+    /// Where it listens, as the rules say.
+    pub address: Address,
     peers: ArcSwap<Vec<HttpPeer>>,
     models: ArcSwap<Vec<Box<str>>>,
 }
@@ -31,8 +32,7 @@ impl Target {
         let peers = literal.map(|ip| peer(SocketAddr::new(ip, port)));
         Target {
             name: engine.name.clone(),
-            host: host.clone(),
-            port,
+            address: engine.address.clone(),
             peers: ArcSwap::from_pointee(peers.into_iter().collect()),
             models: ArcSwap::default(),
         }
@@ -40,18 +40,7 @@ impl Target {
 
     /// Whether this is the place of `engine`.
     pub fn serves(&self, engine: &Engine) -> bool {
-        self.name == engine.name
-            && self.host == engine.address.host
-            && self.port == engine.address.port
-    }
-
-    /// `HOST:PORT`, as it stands in the rules.
-    pub fn authority(&self) -> String {
-        if self.host.contains(':') {
-            format!("[{}]:{}", self.host, self.port)
-        } else {
-            format!("{}:{}", self.host, self.port)
-        }
+        self.name == engine.name && self.address == engine.address
     }
 
     /// The addresses to try, in order; resolves the name if that has not been done.
@@ -72,10 +61,11 @@ impl Target {
     /// # Errors
     /// The resolver's, or that the name has no address.
     pub async fn resolve(&self) -> std::io::Result<()> {
-        if self.host.parse::<IpAddr>().is_ok() {
+        let Address { host, port, .. } = &self.address;
+        if host.parse::<IpAddr>().is_ok() {
             return Ok(());
         }
-        let found: Vec<HttpPeer> = tokio::net::lookup_host((&*self.host, self.port))
+        let found: Vec<HttpPeer> = tokio::net::lookup_host((&**host, *port))
             .await?
             .map(peer)
             .collect();

@@ -55,9 +55,11 @@ struct Model {
 
 async fn ask(pool: &TransportConnector, target: &Target) -> Result<Vec<Box<str>>, Broken> {
     let mut call = Call::open(pool, target, PATIENCE, true).await?;
-    call.write_head(question(target).ok_or(Broken::Garbage)?).await?;
+    call.write_head(question(target).ok_or(Broken::Garbage)?)
+        .await?;
     call.finish().await?;
-    if call.head().await?.status != 200 {
+    call.read_head().await?;
+    if call.head().status != 200 {
         return Ok(Vec::new());
     }
     let mut page = Vec::new();
@@ -72,8 +74,10 @@ async fn ask(pool: &TransportConnector, target: &Target) -> Result<Vec<Box<str>>
 
 fn question(target: &Target) -> Option<Box<RequestHeader>> {
     let mut head = RequestHeader::build("GET", b"/v1/models", Some(3)).ok()?;
-    head.insert_header("host", target.authority()).ok()?;
-    head.insert_header("user-agent", concat!("greylag/", env!("CARGO_PKG_VERSION"))).ok()?;
+    head.insert_header("host", target.address.authority())
+        .ok()?;
+    head.insert_header("user-agent", concat!("greylag/", env!("CARGO_PKG_VERSION")))
+        .ok()?;
     head.insert_header("connection", "close").ok()?;
     Some(Box::new(head))
 }
@@ -98,15 +102,25 @@ mod tests {
 
     #[test]
     fn a_list_of_models_is_read_within_bounds() {
-        let ids = |page: &str| read(page.as_bytes()).iter().map(|id| id.to_string()).collect::<Vec<_>>();
+        let ids = |page: &str| {
+            read(page.as_bytes())
+                .iter()
+                .map(|id| id.to_string())
+                .collect::<Vec<_>>()
+        };
         assert_eq!(
             ids(r#"{"object":"list","data":[{"id":"tiny","object":"model"},{"id":"lora"}]}"#),
             ["tiny", "lora"]
         );
         assert!(ids(r#"{"error":"Unauthorized"}"#).is_empty());
         assert!(ids("<html>").is_empty());
-        let many: Vec<_> = (0..100).map(|i| serde_json::json!({ "id": format!("m{i}") })).collect();
-        assert_eq!(ids(&serde_json::json!({ "data": many }).to_string()).len(), 64);
+        let many: Vec<_> = (0..100)
+            .map(|i| serde_json::json!({ "id": format!("m{i}") }))
+            .collect();
+        assert_eq!(
+            ids(&serde_json::json!({ "data": many }).to_string()).len(),
+            64
+        );
         let long = "x".repeat(300);
         assert!(ids(&serde_json::json!({ "data": [{ "id": long }] }).to_string()).is_empty());
     }

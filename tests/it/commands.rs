@@ -1,4 +1,5 @@
 //! The program itself: what it prints, and how it ends.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::TcpListener;
@@ -6,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::harness::{Client, comes_true};
+use crate::talk::{Talk, comes_true};
 
 const RULES: &str = "rules:\n  engines: { stable: { kind: vllm, url: \"http://127.0.0.1:9\" } }\n  default_engine: stable\n";
 
@@ -236,7 +237,7 @@ fn a_signal_ends_it_well() {
         running.address("clients connect here");
         running.address("the admin API is here");
         let observe = running.address("metrics and health are here");
-        let ready = Client::connect(observe).ask("GET", "/readyz", &[], "");
+        let ready = Talk::with(observe).ask("GET", "/readyz", &[], "");
         assert_eq!(ready.status, 200);
         running.signal(name);
         let (code, rest) = running.end();
@@ -251,11 +252,11 @@ fn a_second_signal_ends_it_at_once() {
     let mut running = Running::start(&file);
     let address = running.address("clients connect here");
     // Half a request keeps the drain waiting.
-    let mut client = Client::connect(address);
+    let mut client = Talk::with(address);
     client.send("POST /v1/completions HTTP/1.1\r\nhost: a\r\ncontent-length: 5\r\n\r\n{");
     let observe = running.address("metrics and health are here");
     assert!(comes_true(|| {
-        let page = Client::connect(observe).ask("GET", "/metrics", &[], "");
+        let page = Talk::with(observe).ask("GET", "/metrics", &[], "");
         page.text().contains("greylag_in_flight 1")
     }));
     running.signal("TERM");

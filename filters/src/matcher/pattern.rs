@@ -52,15 +52,19 @@ impl Pattern {
         })
     }
 
-    /// Whether a text fits. One that is not UTF-8 fits no regular expression.
+    /// Whether a text fits. One that is longer than 8 KiB or not UTF-8 fits no regular expression.
     pub(super) fn fits(&self, text: &[u8]) -> bool {
         match self {
             Pattern::Exact(exact) => text == exact.as_bytes(),
             Pattern::Prefix(prefix) => text.starts_with(prefix.as_bytes()),
-            Pattern::Regex(regex) => str::from_utf8(text).is_ok_and(|text| regex.is_match(text)),
+            Pattern::Regex(regex) => {
+                text.len() <= LONGEST && str::from_utf8(text).is_ok_and(|text| regex.is_match(text))
+            }
         }
     }
 }
 
-/// The largest compiled expression in bytes: its size bounds the work a character of input can cause.
-const LIMIT: usize = 256 << 10;
+/// The largest compiled expression in bytes, and the longest text it is held against. The work is at most the product
+/// of the two, so neither a slip in the rules nor a caller's endless model name can hold up others.
+const LIMIT: usize = 64 << 10;
+const LONGEST: usize = 8 << 10;

@@ -1,4 +1,4 @@
-//! The address of an engine: `http://HOST:PORT` and nothing more.
+//! The address of an engine: `http://HOST:PORT`, with at most a lone slash after it.
 //!
 //! In: the text of a rule. Out: host and port. A path, a query or user info would be dropped in silence by a
 //! relay that keeps the caller's path, so they are refused. Nothing is resolved here.
@@ -70,7 +70,7 @@ impl FromStr for Address {
         }
         if let Some(extra) = rest
             .strip_prefix(authority)
-            .filter(|extra| !extra.is_empty())
+            .filter(|extra| !matches!(*extra, "" | "/"))
         {
             return Err(Fault::Rest(start(extra)));
         }
@@ -109,7 +109,7 @@ impl FromStr for Address {
 }
 
 fn read_port(text: &str) -> Result<u16, Fault> {
-    let digits = text.bytes().all(|b| b.is_ascii_digit());
+    let digits = text.len() <= 5 && text.bytes().all(|b| b.is_ascii_digit());
     match text.parse::<u16>() {
         Ok(port) if digits && port > 0 => Ok(port),
         Ok(_) | Err(_) => Err(Fault::Port(start(text))),
@@ -146,7 +146,7 @@ impl fmt::Display for Address {
 
 impl Written for Address {
     const ALLOWED: &'static str = "an engine's url is \"http://HOST:PORT\" with a DNS name, an IPv4 address or an IPv6 address in brackets; without a port it is 80";
-    const PATTERN: &'static str = r"^http://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?$";
+    const PATTERN: &'static str = r"^http://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?/?$";
     const EXAMPLE: &'static str = "http://127.0.0.1:8000";
 }
 
@@ -171,6 +171,7 @@ mod tests {
     fn names_and_addresses_are_taken() {
         check("http://127.0.0.1:8100", Ok("127.0.0.1:8100"));
         check("http://engine", Ok("engine:80"));
+        check("http://engine:8100/", Ok("engine:8100"));
         check("http://Cand.Models.svc:8000", Ok("cand.models.svc:8000"));
         check("http://a_b.c-d.:1", Ok("a_b.c-d.:1"));
         check("http://[::1]:8000", Ok("[::1]:8000"));
@@ -184,7 +185,7 @@ mod tests {
         check("a:1", Err("starts with \"http://\""));
         check("HTTP://a:1", Err("starts with \"http://\""));
         check("", Err("starts with \"http://\""));
-        check("http://a:1/", Err("\"/\" after it"));
+        check("http://a:1//", Err("\"//\" after it"));
         check("http://a:1/v1", Err("\"/v1\" after it"));
         check("http://a:1?x", Err("\"?x\" after it"));
         check("http://a:1#x", Err("\"#x\" after it"));
@@ -205,6 +206,7 @@ mod tests {
         check("http://a:0", Err("found \"0\""));
         check("http://a:+80", Err("found \"+80\""));
         check("http://a:65536", Err("found \"65536\""));
+        check("http://a:000080", Err("found \"000080\""));
         check("http://a:b", Err("found \"b\""));
     }
 

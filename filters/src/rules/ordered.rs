@@ -149,7 +149,7 @@ where
     }
 }
 
-impl<K, V: JsonSchema> JsonSchema for Ordered<K, V> {
+impl<K: JsonSchema, V: JsonSchema> JsonSchema for Ordered<K, V> {
     fn inline_schema() -> bool {
         true
     }
@@ -161,6 +161,7 @@ impl<K, V: JsonSchema> JsonSchema for Ordered<K, V> {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "object",
+            "propertyNames": generator.subschema_for::<K>(),
             "additionalProperties": generator.subschema_for::<V>(),
         })
     }

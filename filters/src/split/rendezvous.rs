@@ -117,3 +117,75 @@ fn minus_ln(hash: u64) -> f64 {
     }
     e * std::f64::consts::LN_2 - 2.0 * s * sum
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::{Salt, Stake, choose, minus_ln};
+    use crate::split::Weight;
+
+    fn pick<'a>(salt: &str, value: &[u8], weights: &[(&'a str, u64)]) -> Option<&'a str> {
+        let stakes: Vec<_> = weights
+            .iter()
+            .map(|(name, weight)| (*name, Stake::new(name, Weight::try_from(*weight).unwrap())))
+            .collect();
+        choose(Salt::new(salt).key(value), &stakes, |(name, stake)| {
+            (stake, name)
+        })
+        .map(|(name, _)| *name)
+    }
+
+    /// The picks are a promise: a client that follows the recipe above must foretell them, and an upgrade must
+    /// not deal users anew. These come from another implementation (Python's `xxhash` and `math.log`).
+    #[test]
+    fn the_recipe_foretells_the_pick() {
+        let weights = [("stable", 90), ("candidate", 10)];
+        let on_candidate: Vec<_> = (1..=24)
+            .filter(|n| {
+                let user = format!("user-{n}");
+                pick("default", user.as_bytes(), &weights) == Some("candidate")
+            })
+            .collect();
+        assert_eq!(on_candidate, [3, 5, 8, 12, 17]);
+        let even = [("stable", 1), ("candidate", 1)];
+        assert_eq!(pick("default", &[10, 0, 0, 1], &even), Some("candidate"));
+        assert_eq!(pick("default", &[10, 0, 0, 2], &even), Some("candidate"));
+    }
+
+    #[test]
+    fn nothing_is_picked_of_nothing() {
+        assert_eq!(pick("s", b"key", &[]), None);
+        assert_eq!(pick("s", b"key", &[("a", 0)]), None);
+        assert_eq!(pick("s", b"key", &[("a", 0), ("b", 1)]), Some("b"));
+    }
+
+    fn check(hash: u64, expected: f64) {
+        let found = minus_ln(hash);
+        assert!(
+            (found - expected).abs() <= 4e-16 * expected,
+            "{hash:x}: {found:e}, {expected:e}"
+        );
+    }
+
+    #[test]
+    fn the_logarithm_is_right_at_its_ends_and_seams() {
+        check(0, 36.736_800_569_677_1);
+        check(1 << 12, 35.638_188_281_009_0);
+        check(0x1234_5678_9abc_def0, 2.643_511_679_964_640_3);
+        check(0x8000_0000_0000_0000, 0.693_147_180_559_945_1);
+        check(0xb504_f333_f9de_6484, 0.346_573_590_279_972_6);
+        check(u64::MAX, 1.110_223_024_625_156_5e-16);
+    }
+
+    proptest! {
+        #[test]
+        fn the_logarithm_agrees_with_the_platform(hash: u64, shift in 0_u32..64) {
+            // Shifted, so that small arguments come up as often as large ones.
+            let hash = hash >> shift;
+            let u = ((hash >> 12) as f64 + 0.5) / (1_u64 << 52) as f64;
+            let (found, expected) = (minus_ln(hash), -u.ln());
+            prop_assert!(found > 0.0 && (found - expected).abs() <= 1e-15 * expected);
+        }
+    }
+}

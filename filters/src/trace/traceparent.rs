@@ -18,7 +18,7 @@ pub struct Trace {
     pub parent: Option<[u8; 8]>,
     /// The exchange's own span; never all zero.
     pub span: [u8; 8],
-    /// The flags to send: [`SAMPLED`], [`RANDOM`].
+    /// The flags to send: `01` sampled, `02` the trace id is random.
     pub flags: u8,
 }
 

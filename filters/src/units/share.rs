@@ -58,7 +58,13 @@ fn read(text: &str) -> Option<Share> {
         Some((whole, decimals)) => (whole, Some(decimals)),
         None => (number, None),
     };
-    let mut millionths = digits(whole, 3)?.checked_mul(10_000)?;
+    // Three digits are a hundred or a slip: `010%` is refused.
+    let whole = if whole == "100" {
+        100
+    } else {
+        digits(whole, 2)?
+    };
+    let mut millionths = whole * 10_000;
     if let Some(decimals) = decimals {
         let mut part = digits(decimals, 4)?;
         for _ in decimals.len()..4 {

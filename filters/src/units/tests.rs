@@ -34,6 +34,8 @@ fn a_share_is_per_cent_with_up_to_four_decimals() {
         "10 %",
         " 10%",
         "0.00001%",
+        "010%",
+        "000%",
         "1000%",
         "١%",
     ] {

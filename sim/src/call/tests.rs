@@ -83,3 +83,13 @@ fn what_is_refused_names_its_parameter() {
         Some("stream_options"),
     );
 }
+
+#[test]
+fn prompts_are_bounded_with_and_without_n() {
+    let body =
+        |prompts: usize, more: &str| format!("{{\"prompt\":{:?}{more}}}", vec!["a"; prompts]);
+    assert!(read(Route::Completions, &body(256, "")).is_ok());
+    assert!(read(Route::Completions, &body(257, "")).is_err());
+    assert!(read(Route::Completions, &body(128, ",\"n\":2")).is_ok());
+    assert!(read(Route::Completions, &body(129, ",\"n\":2")).is_err());
+}

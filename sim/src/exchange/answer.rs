@@ -40,7 +40,43 @@ impl Exchange<'_> {
         for delta in &deltas {
             held.generated(delta.tokens, delta.finish);
         }
-        self.page(Page::json(200, writer.plain(&deltas))).await
+        self.plain(Page::json(200, writer.plain(&deltas))).await
+    }
+
+    /// Sends a model's whole answer, and breaks off in its body where that is ordered.
+    async fn plain(&mut self, page: Page) -> Result<Next, End> {
+        let (head, body) = self.written(page);
+        let at = |offset: u64| {
+            usize::try_from(offset)
+                .unwrap_or(usize::MAX)
+                .min(body.len())
+        };
+        let cut = self
+            .order
+            .cut
+            .filter(|(after, _)| *after < body.len() as u64);
+        let end = cut.map_or(body.len(), |(after, _)| at(after));
+        if let Some((after, length)) = self.order.stall.filter(|(after, _)| at(*after) < end) {
+            let sent = at(after);
+            self.wire
+                .write(&[&head, body.get(..sent).unwrap_or_default()].concat())
+                .await?;
+            match length {
+                Some(length) => self.wire.until(Instant::now() + length).await?,
+                None => return Err(self.wire.gone().await.into()),
+            }
+            self.wire
+                .write(body.get(sent..end).unwrap_or_default())
+                .await?;
+        } else {
+            self.wire
+                .write(&[&head, body.get(..end).unwrap_or_default()].concat())
+                .await?;
+        }
+        match cut {
+            Some((_, how)) => Err(End::Broken(how)),
+            None => Ok(self.next()),
+        }
     }
 
     async fn stream(&mut self, events: Events, held: &mut Held<'_>) -> Result<Next, End> {
@@ -74,25 +110,26 @@ impl Exchange<'_> {
 
     /// Sends a whole answer.
     pub(super) async fn page(&mut self, page: Page) -> Result<Next, End> {
-        let ends = match page.status {
-            204 | 304 => Ends::Empty,
-            _ => Ends::Length(page.body.len()),
+        let (head, body) = self.written(page);
+        self.wire.write(&[head, body].concat()).await?;
+        Ok(self.next())
+    }
+
+    /// A page as it goes on the wire: its head, and its body unless only the head was asked for.
+    fn written(&self, page: Page) -> (Vec<u8>, Vec<u8>) {
+        let (ends, content_type) = match page.status {
+            204 | 304 => (Ends::Empty, ""),
+            _ => (Ends::Length(page.body.len()), page.content_type),
         };
-        let content_type = if ends == Ends::Empty {
-            ""
-        } else {
-            page.content_type
-        };
-        let mut answer = self.head_of(page.status, content_type, ends, page.fields);
+        let head = self.head_of(page.status, content_type, ends, page.fields);
         let mut body = page.body.into_bytes();
         if self.order.gzip {
             disguise(&mut body, true);
         }
-        if self.head.method != "HEAD" {
-            answer.extend(ends.piece(&body));
+        if self.head.method == "HEAD" {
+            body.clear();
         }
-        self.wire.write(&answer).await?;
-        Ok(self.next())
+        (head, ends.piece(&body))
     }
 
     fn head_of(

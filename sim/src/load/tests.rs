@@ -48,18 +48,22 @@ async fn every_way_to_fail_has_its_count() {
             counts.unanswered,
         )
     };
-    let refused = |status| BTreeMap::from([(status, 50)]);
+    let refused = |status| BTreeMap::from([(status, 10)]);
     for (what, expected) in [
-        ("1/2:status=503", (50, refused(503), 0, 0, 0)),
-        ("1/2:error=3", (50, BTreeMap::new(), 50, 0, 0)),
-        ("1/2:cut=3", (50, BTreeMap::new(), 0, 50, 0)),
-        ("1/2:cut=3;how=rst", (50, BTreeMap::new(), 0, 50, 0)),
-        ("1/2:no_done", (50, BTreeMap::new(), 0, 50, 0)),
-        ("100%:reset", (0, BTreeMap::new(), 0, 0, 100)),
-        ("100%:garbage", (0, BTreeMap::new(), 0, 0, 100)),
-        ("1/2:1xx=103", (100, BTreeMap::new(), 0, 0, 0)),
+        ("1/2:status=503", (10, refused(503), 0, 0, 0)),
+        ("1/2:error=3", (10, BTreeMap::new(), 10, 0, 0)),
+        ("1/2:cut=3", (10, BTreeMap::new(), 0, 10, 0)),
+        ("1/2:cut=3;how=rst", (10, BTreeMap::new(), 0, 10, 0)),
+        ("1/2:no_done", (10, BTreeMap::new(), 0, 10, 0)),
+        ("100%:reset", (0, BTreeMap::new(), 0, 0, 20)),
+        ("100%:garbage", (0, BTreeMap::new(), 0, 0, 20)),
+        ("1/2:1xx=103", (20, BTreeMap::new(), 0, 0, 0)),
     ] {
-        let (found, _) = against(&[what], |load| load).await;
+        let (found, _) = against(&[what], |load| Load {
+            requests: 20,
+            ..load
+        })
+        .await;
         assert_eq!(counts(&found), expected, "{what}");
     }
 }

@@ -7,12 +7,47 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::{How, Instead, Order};
-use crate::delay::duration;
+use crate::delay::{DelayError, duration};
+use crate::tokens::TokensError;
+
+/// Why a text is not an order.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum OrderError {
+    /// Not in the grammar.
+    #[error("no misbehaviour is written {0:?}; {ALLOWED}")]
+    Unknown(String),
+    /// A number out of its bounds.
+    #[error("{key} takes a whole number from {min} to {max}, found {found:?}")]
+    Number {
+        /// Of which word.
+        key: String,
+        /// The least allowed.
+        min: String,
+        /// The most allowed.
+        max: String,
+        /// What stood there.
+        found: String,
+    },
+    /// Does nothing without another word.
+    #[error("{0} needs a word beside it, such as {1:?}")]
+    Alone(&'static str, &'static str),
+    /// Two words that cannot both be done.
+    #[error(
+        "only one of reset, close, garbage, hang, hang_head, early, status and not_sse can be done, found two in {0:?}"
+    )]
+    Two(String),
+    /// A delay that is none.
+    #[error(transparent)]
+    Delay(#[from] DelayError),
+    /// A number of tokens that is none.
+    #[error(transparent)]
+    Tokens(#[from] TokensError),
+}
 
 impl FromStr for Order {
-    type Err = String;
+    type Err = OrderError;
 
-    fn from_str(text: &str) -> Result<Order, String> {
+    fn from_str(text: &str) -> Result<Order, OrderError> {
         let mut order = Order::default();
         let mut given = Given::default();
         for word in text
@@ -24,9 +59,11 @@ impl FromStr for Order {
                 Some((key, value)) => (key.trim(), Some(value.trim())),
                 None => (word, None),
             };
-            given.read(&mut order, key, value)?;
+            if !(given.instead(key, value)? || given.read(&mut order, key, value)?) {
+                return Err(OrderError::Unknown(word.to_owned()));
+            }
         }
-        given.settle(order)
+        given.settle(order, text)
     }
 }
 
@@ -40,27 +77,37 @@ struct Given {
 }
 
 impl Given {
-    fn read(&mut self, order: &mut Order, key: &str, value: Option<&str>) -> Result<(), String> {
+    /// Reads a word that stands for an answer; false when it is none.
+    fn instead(&mut self, key: &str, value: Option<&str>) -> Result<bool, OrderError> {
+        self.instead.push(match (key, value) {
+            ("reset", None) => Instead::Reset,
+            ("close", None) => Instead::Close,
+            ("garbage", None) => Instead::Garbage,
+            ("hang", None) => Instead::Hang,
+            ("hang_head", None) => Instead::HangHead,
+            ("not_sse", None) => Instead::NotSse,
+            ("early", Some(value)) => Instead::Early(number(key, value, 400, 599)?),
+            ("status", Some(value)) => Instead::Status {
+                status: number(key, value, 200, 599)?,
+                retry_after: None,
+            },
+            _ => return Ok(false),
+        });
+        Ok(true)
+    }
+
+    /// Reads any other word; false when there is no such word.
+    fn read(
+        &mut self,
+        order: &mut Order,
+        key: &str,
+        value: Option<&str>,
+    ) -> Result<bool, OrderError> {
         match (key, value) {
-            ("reset", None) => self.instead.push(Instead::Reset),
-            ("close", None) => self.instead.push(Instead::Close),
-            ("garbage", None) => self.instead.push(Instead::Garbage),
-            ("hang", None) => self.instead.push(Instead::Hang),
-            ("hang_head", None) => self.instead.push(Instead::HangHead),
-            ("not_sse", None) => self.instead.push(Instead::NotSse),
-            ("early", Some(value)) => self
-                .instead
-                .push(Instead::Early(number(key, value, 400, 599)?)),
-            ("status", Some(value)) => {
-                let status = number(key, value, 200, 599)?;
-                self.instead.push(Instead::Status {
-                    status,
-                    retry_after: None,
-                });
-            }
             ("retry_after", Some(value)) => {
                 self.retry_after = Some(number(key, value, 0, u32::MAX)?)
             }
+            ("wait", Some(value)) => order.wait = value.parse()?,
             ("cut", Some(value)) => order.cut = Some((number(key, value, 0, u64::MAX)?, How::Fin)),
             ("how", Some("fin")) => self.how = Some(How::Fin),
             ("how", Some("rst")) => self.how = Some(How::Rst),
@@ -69,9 +116,9 @@ impl Given {
             ("error", Some(value)) => order.error = Some(number(key, value, 0, u64::MAX)?),
             ("no_done", None) => order.no_done = true,
             ("gzip", None) => order.gzip = true,
-            ("1xx", Some("100" | "102" | "103")) => {
-                order.interim = Some(number(key, value.unwrap_or_default(), 100, 103)?)
-            }
+            ("1xx", Some("100")) => order.interim = Some(100),
+            ("1xx", Some("102")) => order.interim = Some(102),
+            ("1xx", Some("103")) => order.interim = Some(103),
             ("huge_event", Some(value)) => {
                 order.huge_event = Some(number(key, value, 1, MAX_EVENT)?)
             }
@@ -85,28 +132,20 @@ impl Given {
             ("tokens_per_event", Some(value)) => {
                 order.tokens_per_event = Some(number(key, value, 1, MAX_PER_EVENT)?)
             }
-            (_, None) => return Err(format!("no misbehaviour is written {key:?}; {ALLOWED}")),
-            (_, Some(value)) => {
-                return Err(format!(
-                    "no misbehaviour is written \"{key}={value}\"; {ALLOWED}"
-                ));
-            }
+            _ => return Ok(false),
         }
-        Ok(())
+        Ok(true)
     }
 
     /// Joins the words that only mean something with another one; alone they are refused, since they would do nothing.
-    fn settle(self, mut order: Order) -> Result<Order, String> {
-        order.instead = self
-            .instead
-            .into_iter()
-            .min_by_key(|instead| rank(*instead));
+    fn settle(self, mut order: Order, text: &str) -> Result<Order, OrderError> {
+        if self.instead.len() > 1 {
+            return Err(OrderError::Two(text.to_owned()));
+        }
+        order.instead = self.instead.into_iter().next();
         if let Some(seconds) = self.retry_after {
             let Some(Instead::Status { retry_after, .. }) = &mut order.instead else {
-                return Err(
-                    "retry_after needs a status beside it, such as \"status=503;retry_after=1\""
-                        .into(),
-                );
+                return Err(OrderError::Alone("retry_after", "status=503;retry_after=1"));
             };
             *retry_after = Some(seconds);
         }
@@ -114,45 +153,35 @@ impl Given {
             order
                 .cut
                 .as_mut()
-                .ok_or("how needs a cut beside it, such as \"cut=3;how=rst\"")?
+                .ok_or(OrderError::Alone("how", "cut=3;how=rst"))?
                 .1 = how;
         }
         if let Some(length) = self.length {
             order
                 .stall
                 .as_mut()
-                .ok_or("for needs a stall beside it, such as \"stall=3;for=10s\"")?
+                .ok_or(OrderError::Alone("for", "stall=3;for=10s"))?
                 .1 = Some(length);
         }
         Ok(order)
     }
 }
 
-/// The place in the grammar's list: the lowest counts.
-fn rank(instead: Instead) -> u8 {
-    match instead {
-        Instead::Reset => 0,
-        Instead::Close => 1,
-        Instead::Garbage => 2,
-        Instead::Hang => 3,
-        Instead::HangHead => 4,
-        Instead::Early(_) => 5,
-        Instead::Status { .. } => 6,
-        Instead::NotSse => 7,
-    }
-}
-
 /// A number from `min` to `max`.
-fn number<N>(key: &str, value: &str, min: N, max: N) -> Result<N, String>
+fn number<N>(key: &str, value: &str, min: N, max: N) -> Result<N, OrderError>
 where
     N: FromStr + PartialOrd + std::fmt::Display,
 {
-    let allowed = || format!("{key} takes a whole number from {min} to {max}, found {value:?}");
-    let number: N = value.parse().map_err(|_| allowed())?;
-    if number < min || number > max {
-        return Err(allowed());
-    }
-    Ok(number)
+    value
+        .parse()
+        .ok()
+        .filter(|number| *number >= min && *number <= max)
+        .ok_or_else(|| OrderError::Number {
+            key: key.to_owned(),
+            min: min.to_string(),
+            max: max.to_string(),
+            found: value.to_owned(),
+        })
 }
 
 /// 256 MiB: more than any reader should hold, little enough for a test machine.
@@ -161,12 +190,13 @@ const MAX_COMMENTS: u32 = 10_000;
 const MAX_PER_EVENT: usize = 1_000_000;
 
 const ALLOWED: &str = "allowed: reset, close, garbage, hang, hang_head, early=STATUS, status=STATUS, retry_after=SECONDS, \
-    not_sse, cut=N, how=fin|rst, stall=N, for=DURATION, error=N, no_done, gzip, 1xx=100|102|103, huge_event=BYTES, \
+    not_sse, wait=DELAY, cut=N, how=fin|rst, stall=N, for=DURATION, error=N, no_done, gzip, 1xx=100|102|103, huge_event=BYTES, \
     comments=N, reasoning=N, length, close_after, tokens=N, ttft=DELAY, itl=DELAY, tokens_per_event=N";
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::delay::Delay;
     use crate::tokens::Tokens;
 
     fn check(text: &str, expected: Order) {
@@ -186,6 +216,13 @@ mod tests {
         check("", none());
         check("reset", instead(Instead::Reset));
         check("close", instead(Instead::Close));
+        check(
+            "wait=1s",
+            Order {
+                wait: Delay::Fixed(Duration::from_secs(1)),
+                ..none()
+            },
+        );
         check("garbage", instead(Instead::Garbage));
         check("hang", instead(Instead::Hang));
         check("hang_head", instead(Instead::HangHead));
@@ -279,11 +316,6 @@ mod tests {
     }
 
     #[test]
-    fn of_two_words_for_one_place_the_earlier_in_the_list_counts() {
-        check("status=500;reset", instead(Instead::Reset));
-    }
-
-    #[test]
     fn what_is_not_in_the_grammar_is_refused() {
         for text in [
             "status",
@@ -302,6 +334,7 @@ mod tests {
             "ttft=50",
             "nonsense",
             "early=200",
+            "status=500;reset",
         ] {
             assert!(text.parse::<Order>().is_err(), "{text:?}");
         }

@@ -52,6 +52,8 @@ async fn while_it_waits() {
         check("ttft=1h", "", "", 0, reset).await;
         check("itl=1h", STREAM, EVENT, 1, reset).await;
         check("stall=3", STREAM, EVENT, 3, reset).await;
+        check("wait=1h", STREAM, "", 0, reset).await;
+        check("stall=3", "", "\r\n\r\n{\"i", 0, reset).await;
         check("hang", STREAM, "", 0, reset).await;
         check("hang_head", STREAM, "HTTP/1.1 200", 1, reset).await;
     }
@@ -63,7 +65,7 @@ async fn while_it_writes() {
     let engine = Engine::start(Settings::default()).await.unwrap();
     let mut client = Client::connect(engine.address()).await;
     client
-        .send(&chat(&order("huge_event=67108864"), STREAM))
+        .send(&chat(&order("huge_event=16777216"), STREAM))
         .await;
     assert!(client.read_until(|unread| unread.len() > 100_000).await);
     drop(client);

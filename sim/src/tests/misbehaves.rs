@@ -98,6 +98,38 @@ async fn a_cut_stream_is_the_start_of_a_whole_one() {
     );
 }
 
+/// The same text whatever the request's number.
+const GREEDY: &str = r#","temperature":0"#;
+
+#[tokio::test]
+async fn a_plain_answer_is_cut_and_stalled_by_bytes() {
+    let engine = Engine::start(Settings::default()).await.unwrap();
+    let mut client = Client::connect(engine.address()).await;
+    let whole = client.ask(&chat("", GREEDY)).await.text();
+    let stalled = client
+        .ask(&chat(&order("stall=7;for=20ms"), GREEDY))
+        .await
+        .text();
+    assert_eq!(stalled.len(), whole.len());
+    for (how, end) in [("fin", End::Fin), ("rst", End::Rst)] {
+        let mut client = Client::connect(engine.address()).await;
+        let answer = client
+            .ask(&chat(&order(&format!("cut=10;how={how}")), GREEDY))
+            .await;
+        assert_eq!(
+            (answer.whole, answer.text().as_str(), client.rest().await.1),
+            (false, &whole[..10], end)
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_wait_comes_before_any_byte() {
+    let started = std::time::Instant::now();
+    let (answer, ..) = ask("wait=30ms;status=500").await;
+    assert!(answer.status == 500 && started.elapsed().as_millis() >= 30);
+}
+
 #[tokio::test]
 async fn a_stall_that_ends_goes_on_where_it_stopped() {
     let started = std::time::Instant::now();
@@ -187,6 +219,12 @@ async fn an_informational_answer_comes_first() {
     assert_eq!(answer.status, 103);
     assert!(answer.header("link").is_some());
     assert_eq!(client.answer(true).await.status, 200);
+
+    let (answer, mut client, _engine) = ask("1xx=102;status=503").await;
+    assert_eq!(
+        (answer.status, client.answer(true).await.status),
+        (102, 503)
+    );
 }
 
 #[tokio::test]

@@ -48,6 +48,8 @@ async fn a_named_script_is_played_to_who_names_it() {
         );
     }
     assert_ne!(client.ask(&chat("", "")).await.text(), "hello");
+    let unknown = client.ask(&chat("x-sim-script: helo\r\n", "")).await;
+    assert!(unknown.status == 400 && unknown.text().contains("helo"));
 }
 
 #[tokio::test]

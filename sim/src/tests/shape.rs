@@ -4,8 +4,9 @@
 use std::path::Path;
 
 use serde_json::Value;
+use tokio::io::AsyncReadExt;
 
-use super::client::{Answer, Client};
+use super::client::{Answer, Client, STREAM, chat, order, within};
 use crate::{Engine, Settings};
 
 /// JSON text with empty strings for strings and zeros for numbers; keys, order and the rest stay.
@@ -158,4 +159,28 @@ async fn errors_have_the_shape_of_recorded_ones() {
     ] {
         check(name).await;
     }
+}
+
+#[tokio::test]
+async fn the_head_leaves_alone_and_the_role_with_the_first_token() {
+    let engine = Engine::start(Settings::default()).await.unwrap();
+    let mut client = Client::connect(engine.address()).await;
+    client
+        .send(&chat(&order("ttft=100ms;itl=100ms;tokens=2"), STREAM))
+        .await;
+    let mut reads = Vec::new();
+    for _ in 0..3 {
+        let mut read = vec![0; 10_000];
+        let length = within(client.stream.read(&mut read)).await.unwrap();
+        reads.push(String::from_utf8(read[..length].to_vec()).unwrap());
+    }
+    assert!(
+        reads[0].starts_with("HTTP/1.1 200") && reads[0].ends_with("\r\n\r\n"),
+        "{reads:?}"
+    );
+    assert!(
+        reads[1].contains("\"role\"") && reads[1].matches("data: ").count() == 2,
+        "{reads:?}"
+    );
+    assert!(reads[2].contains("\"stop\""), "{reads:?}");
 }

@@ -1,0 +1,95 @@
+//! What a decision costs: one split between two engines, by a sticky key and by the draw.
+
+use std::hint::black_box;
+use std::net::IpAddr;
+
+use criterion::Criterion;
+use greylag_filters::facts;
+use greylag_filters::route::Route;
+use greylag_filters::rules::{Request, Rules, Ruleset, compile};
+use http::{HeaderMap, HeaderValue, Method};
+
+const RULES: &str = r#"{
+    "engines": {
+        "stable": { "kind": "vllm", "url": "http://127.0.0.1:8100" },
+        "candidate": { "kind": "vllm", "url": "http://127.0.0.1:8200", "tag": "v2" }
+    },
+    "default_engine": "stable",
+    "splits": [
+        {
+            "name": "batch",
+            "match": { "headers": { "x-tier": ["batch*"] }, "models": ["llama*"] },
+            "weights": { "stable": 1 }
+        },
+        {
+            "name": "default",
+            "weights": { "stable": 90, "candidate": 10 },
+            "sticky": [{ "header": "x-user-id" }, { "body": "user" }],
+            "force": { "header": "x-gray-strategy" }
+        }
+    ]
+}"#;
+
+fn main() {
+    let mut criterion = Criterion::default().configure_from_args();
+    let rules: Rules = serde_json::from_str(RULES).expect("the rules above are well-formed");
+    let ruleset = compile(&rules).expect("the rules above fit each other");
+    let mut headers = HeaderMap::new();
+    for name in [
+        "host",
+        "accept",
+        "content-type",
+        "content-length",
+        "user-agent",
+    ] {
+        headers.insert(name, HeaderValue::from_static("of no account"));
+    }
+    let draw = headers.clone();
+    headers.insert("x-user-id", HeaderValue::from_static("7d9f1c52-user"));
+    define(
+        &mut criterion,
+        "decide/draw",
+        &ruleset,
+        &draw,
+        r#"{"model":"llama"}"#,
+    );
+    define(
+        &mut criterion,
+        "decide/sticky-header",
+        &ruleset,
+        &headers,
+        r#"{"model":"llama"}"#,
+    );
+    define(
+        &mut criterion,
+        "decide/sticky-body",
+        &ruleset,
+        &draw,
+        r#"{"model":"llama","user":"7d9f1c52-user"}"#,
+    );
+    criterion.final_summary();
+}
+
+fn define(
+    criterion: &mut Criterion,
+    name: &str,
+    ruleset: &Ruleset,
+    headers: &HeaderMap,
+    body: &str,
+) {
+    let body = facts::scan(body.as_bytes(), ruleset.wanted_body_keys()).ok();
+    let path = "/v1/chat/completions";
+    let request = Request {
+        method: &Method::POST,
+        path,
+        route: Route::of(path),
+        headers,
+        body: body.as_ref(),
+        client: Some(IpAddr::from([127, 0, 0, 1])),
+        trusted: true,
+    };
+    criterion.bench_function(name, |bencher| {
+        bencher
+            .iter(|| ruleset.decide(black_box(&request), 42, black_box(b"req-0123456789abcdef")));
+    });
+}
