@@ -24,6 +24,7 @@ use axum::routing::get;
 use crate::listen::Seats;
 use crate::observe;
 use crate::relay::Shared;
+use crate::side::{Peer, Side};
 use guard::Guard;
 use problem::{Code, Problem};
 
@@ -49,15 +50,14 @@ pub async fn serve(sides: Sides, admin: std::net::TcpListener, observe: std::net
     );
 }
 
-async fn serve_admin(sides: Sides, listener: std::net::TcpListener) {
-    let listener = listener
+async fn serve_admin(sides: Sides, socket: std::net::TcpListener) {
+    let side = socket
         .local_addr()
-        .and_then(|address| Ok((address, tokio::net::TcpListener::from_std(listener)?)));
-    match listener {
-        Ok((address, listener)) => {
-            let service =
-                router(sides, address).into_make_service_with_connect_info::<SocketAddr>();
-            let _ = axum::serve(listener, service).await;
+        .and_then(|address| Ok((address, Side::on(socket)?)));
+    match side {
+        Ok((address, side)) => {
+            let service = router(sides, address).into_make_service_with_connect_info::<Peer>();
+            let _ = axum::serve(side, service).await;
         }
         Err(error) => tracing::error!(%error, "the admin API cannot be served"),
     }

@@ -13,6 +13,7 @@ pub mod observe;
 pub mod record;
 pub mod relay;
 pub mod reply;
+pub mod side;
 pub mod snapshot;
 pub mod telemetry;
 pub mod upstream;

@@ -12,13 +12,14 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 
 use crate::admin::Sides;
+use crate::side::Side;
 use crate::telemetry::Levels;
 
 /// Serves until polled no more.
-pub async fn serve(sides: Sides, listener: std::net::TcpListener) {
-    match tokio::net::TcpListener::from_std(listener) {
-        Ok(listener) => {
-            let _ = axum::serve(listener, router(sides)).await;
+pub async fn serve(sides: Sides, socket: std::net::TcpListener) {
+    match Side::on(socket) {
+        Ok(side) => {
+            let _ = axum::serve(side, router(sides)).await;
         }
         Err(error) => tracing::error!(%error, "metrics and health cannot be served"),
     }

@@ -3,7 +3,6 @@
 //! In: GET, or PUT with the rules as JSON. Out: the rules in force, or the version that came of them. A PUT is checked
 //! whole and put in force whole, or changes nothing. Each change is logged with who made it and what became of it.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::Json;
@@ -18,6 +17,7 @@ use serde::Serialize;
 use super::problem::{Code, Problem, start};
 use super::query::{self, Pairs};
 use super::{LONGEST, Sides};
+use crate::side::Peer;
 use crate::snapshot::{EntityTags, Refused, Snapshot};
 
 /// `GET /v1/rules`.
@@ -47,7 +47,7 @@ struct Published {
 /// `PUT /v1/rules`.
 pub async fn replace(
     State(sides): State<Sides>,
-    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    ConnectInfo(Peer(peer)): ConnectInfo<Peer>,
     Query(pairs): Query<Pairs>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
