@@ -60,14 +60,14 @@ pub async fn replace(
     if dry_run {
         return try_out(&sides, &rules, expected.as_ref());
     }
-    let before = sides.shared.store.current();
     match sides.shared.store.publish(&rules, expected.as_ref()) {
         Ok(snapshot) => {
             sides.shared.telemetry.models.learn(&snapshot);
             tried(&sides, dry_run, "ok");
             let (hash, version) = (hex(snapshot.rules.hash()), snapshot.version);
-            let hash_before = hex(before.rules.hash());
-            tracing::info!(%peer, version, hash, hash_before, "rules replaced through the API");
+            // Versions are counted under the lock that publishes, so the one before is the one that was replaced.
+            let from = version - 1;
+            tracing::info!(%peer, from, to = version, hash, "rules replaced through the API");
             Ok((
                 about(&sides, &snapshot),
                 Json(Published {

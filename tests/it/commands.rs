@@ -266,3 +266,40 @@ fn a_second_signal_ends_it_at_once() {
     assert_eq!(code, Some(130), "{rest}");
     assert!(rest.contains("ended at once"), "{rest}");
 }
+
+#[test]
+fn who_changed_the_rules_is_logged() {
+    let file = File::new(&config("127.0.0.1:0"));
+    let mut running = Running::start(&file);
+    let admin = running.address("the admin API is here");
+    running.line("rules in force");
+    let mut talk = Talk::with(admin);
+    let rules = talk.ask("GET", "/v1/rules", &[], "").text();
+    let json = ["content-type: application/json"];
+    assert_eq!(talk.ask("PUT", "/v1/rules", &json, &rules).status, 200);
+    let line = running.line("replaced");
+    for part in ["peer=127.0.0.1:", "from=1 to=2 hash="] {
+        assert!(line.contains(part), "{part} is not in {line}");
+    }
+    let bad = rules.replace("\"default_engine\":\"stable\"", "\"default_engine\":\"a\"");
+    assert_eq!(talk.ask("PUT", "/v1/rules", &json, &bad).status, 422);
+    assert!(running.line("refused").contains("problems=1"));
+}
+
+#[test]
+fn sim_is_an_engine_until_a_signal() {
+    let mut child = greylag(&["sim", "--listen", "127.0.0.1:0", "--model", "m"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    out.read_line(&mut line).unwrap();
+    let address = line.trim().strip_prefix("an engine is at http://").unwrap();
+    let models = Talk::with(address.parse().unwrap()).ask("GET", "/v1/models", &[], "");
+    assert_eq!(models.json()["data"][0]["id"], "m");
+    let id = child.id().to_string();
+    let killed = Command::new("kill").args(["-s", "TERM", &id]).status();
+    assert!(killed.unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
