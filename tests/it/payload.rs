@@ -228,9 +228,6 @@ async fn every_recorded_answer_passes_unchanged_in_any_cutting() {
             _ if recorded.name.ends_with("engine-killed") => {
                 assert_eq!(outcome, Outcome::ErrorInStream);
             }
-            _ if recorded.name == "sglang/chat-stream-server-sigterm" => {
-                assert_eq!(outcome, Outcome::Truncated);
-            }
             _ => assert_eq!(outcome, Outcome::Ok, "{}", recorded.name),
         }
     })
