@@ -2,6 +2,8 @@
 
 #[path = "it/basics.rs"]
 mod basics;
+#[path = "it/churn.rs"]
+mod churn;
 #[path = "it/harness.rs"]
 mod harness;
 #[path = "it/leaving.rs"]
