@@ -4,11 +4,19 @@
 mod basics;
 #[path = "it/churn.rs"]
 mod churn;
+#[path = "it/drain.rs"]
+mod drain;
+#[path = "it/gate.rs"]
+mod gate;
 #[path = "it/harness.rs"]
 mod harness;
+#[path = "it/injection.rs"]
+mod injection;
 #[path = "it/leaving.rs"]
 mod leaving;
 #[path = "it/payload.rs"]
 mod payload;
 #[path = "it/recorded.rs"]
 mod recorded;
+#[path = "it/workers.rs"]
+mod workers;
