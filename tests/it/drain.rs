@@ -265,3 +265,28 @@ async fn an_exchange_begun_while_it_ends_closes_its_connection() {
     assert_eq!((cut, records.len()), (0, 5));
     assert_eq!(outcomes(&records, Outcome::Ok), 5);
 }
+
+#[tokio::test]
+async fn a_client_that_takes_nothing_does_not_hold_the_drain() {
+    let engine = greylag_sim::Engine::start(greylag_sim::Settings::default())
+        .await
+        .unwrap();
+    // Longer than anything here waits: only the drain's end can end the write.
+    let greylag = Greylag::with(
+        "limits: { drain_wait: 0s, drain: 300ms, write: 1h }",
+        &engines(&[("stable", engine.address())]).to_string(),
+    );
+    let mut client = Client::to(greylag.address()).await;
+    let fields = [
+        "content-type: application/json",
+        "x-sim: huge_event=33554432",
+    ];
+    client
+        .ask("POST /v1/chat/completions", &fields, STREAM)
+        .await;
+    client.head().await;
+    let (cut, records, _) = stop(greylag).stopped().await;
+    assert_eq!((cut, records.len()), (1, 1));
+    assert_eq!(records[0].outcome, Outcome::Drained);
+    assert!(engine.wait_for(|seen| seen.open == 0, DEADLINE).await);
+}

@@ -330,3 +330,79 @@ async fn recorded_streams_lose_that_event_and_nothing_else_in_any_cutting() {
     }
     assert!(stripped >= 5, "only {stripped} recordings have the event");
 }
+
+#[tokio::test]
+async fn a_body_that_comes_in_chunks_goes_on_with_its_new_length() {
+    let engine = engine().await;
+    let greylag = greylag(&engine);
+    let mut client = Client::to(greylag.address()).await;
+    let (first, rest) = STREAM.split_at(20);
+    let fields = [
+        "content-type: application/json",
+        "transfer-encoding: chunked",
+    ];
+    let head = format!(
+        "POST {CHAT} HTTP/1.1\r\nhost: test\r\n{}\r\n\r\n",
+        fields.join("\r\n")
+    );
+    client.send(head).await;
+    for piece in [first, rest] {
+        client
+            .send(format!("{:x}\r\n{piece}\r\n", piece.len()))
+            .await;
+    }
+    client.send("0\r\n\r\n").await;
+    let answer = client.answer().await;
+    assert!(answer.whole && !answer.text().contains("\"usage\":{"));
+    let body = sent(&engine).await;
+    assert_eq!(body["stream_options"]["include_usage"], true);
+}
+
+/// What cannot be read is not edited, and so its answer is not either.
+#[tokio::test]
+async fn what_cannot_be_read_is_left_alone() {
+    let long = format!("{}{}", STREAM, " ".repeat(5_000));
+    for (field, body, reason) in [
+        ("x-nothing: 1", long.as_str(), "request_too_large"),
+        ("content-encoding: identity", STREAM, "request_encoded"),
+    ] {
+        let (behind, like_it) = (engine().await, engine().await);
+        let mut rules = engines(&[("stable", behind.address())]);
+        rules["engines"]["stable"]["usage"] = json!("inject");
+        let greylag = Greylag::with("limits: { body: 1KiB }", &rules.to_string());
+        let fields = ["x-request-id: same", field];
+        let through = Client::to(greylag.address())
+            .await
+            .chat(&fields, body)
+            .await;
+        let direct = Client::to(like_it.address())
+            .await
+            .chat(&fields, body)
+            .await;
+        assert_eq!(through.text(), direct.text(), "{reason}");
+        let seen = behind.seen();
+        let request = seen
+            .requests
+            .iter()
+            .find(|request| request.method == "POST")
+            .unwrap();
+        assert_eq!(request.body.as_deref(), Some(body.as_bytes()), "{reason}");
+        let series = format!("greylag_unmetered_total{{reason=\"{reason}\"}}");
+        assert_eq!(greylag.metric(&series).await, Some(1.0));
+    }
+}
+
+/// Past the limit nothing is held: the caller gets more than it asked for rather than less.
+#[tokio::test]
+async fn an_event_too_long_to_hold_ends_the_stripping() {
+    let Answers {
+        through,
+        asked,
+        record,
+        ..
+    } = ask(CHAT, "huge_event=2000000", STREAM).await;
+    assert_eq!(through.text(), asked.text());
+    assert!(through.whole && through.text().contains("\"choices\":[],\"usage\":{"));
+    let figures = record.figures.as_ref().unwrap();
+    assert_eq!(figures.unmetered.unwrap().label(), "event_too_long");
+}

@@ -356,3 +356,47 @@ async fn one_that_leaves_does_not_disturb_the_next_on_the_same_engine() {
     let count = |outcome| records.iter().filter(|r| r.outcome == outcome).count();
     assert_eq!((count(Outcome::ClientGone), count(Outcome::Ok)), (20, 20));
 }
+
+/// Another request, sent while the answer to the one before runs.
+const AHEAD: &str = "GET /version HTTP/1.1\r\nhost: test\r\nx-request-id: ahead\r\n\r\n";
+
+#[tokio::test]
+async fn one_that_sends_ahead_has_not_left() {
+    let engine = Engine::start(Settings::default()).await.unwrap();
+    let greylag = Greylag::start(&engines(&[("stable", engine.address())]).to_string());
+    let mut client = Client::to(greylag.address()).await;
+    ask(&mut client, &["x-sim: itl=20ms;tokens=10"], STREAM).await;
+    read_until(&mut client, EVENT, 1).await;
+    client.send(AHEAD).await;
+    let answer = client.answer().await;
+    assert!(answer.whole && contains(&answer.body, b"[DONE]"));
+    let ahead = client.answer().await;
+    assert_eq!(ahead.status, 200);
+    assert!(ahead.json()["version"].is_string());
+    let records = greylag.records_of(2).await;
+    assert!(records.iter().all(|record| record.outcome == Outcome::Ok));
+}
+
+#[tokio::test]
+async fn one_that_has_sent_ahead_leaves_like_any_other() {
+    for way in WAYS {
+        for pieces in [1, 3] {
+            let engine = Engine::start(Settings::default()).await.unwrap();
+            let greylag = Greylag::start(&engines(&[("stable", engine.address())]).to_string());
+            let mut client = Client::to(greylag.address()).await;
+            ask(&mut client, &["x-sim: stall=2"], STREAM).await;
+            read_until(&mut client, EVENT, 2).await;
+            for piece in AHEAD.as_bytes().chunks(AHEAD.len().div_ceil(pieces)) {
+                client.send(piece).await;
+            }
+            let _held = leave(client, way).await;
+            assert_eq!(
+                ending(&engine).await,
+                Ending::ClientClosed { after_events: 2 },
+                "{way:?}"
+            );
+            let record = only_record(&greylag).await;
+            assert_eq!(record.outcome, Outcome::ClientGone, "{way:?}");
+        }
+    }
+}
