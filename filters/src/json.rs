@@ -34,14 +34,14 @@ pub enum Flaw {
     Empty,
     /// The text stops inside a value.
     #[error("found the end of the text, expected {0}")]
-    End(&'static str),
+    End(Expected),
     /// A byte that cannot stand there.
     #[error("found {found:#04x}, expected {expected}")]
     Unexpected {
         /// The byte that stands there.
         found: u8,
         /// What may stand there.
-        expected: &'static str,
+        expected: Expected,
     },
     /// A control character that is not escaped (RFC 8259, section 7).
     #[error("found the bare control character {0:#04x} in a string, where it must be escaped")]
@@ -57,9 +57,9 @@ pub enum Flaw {
     /// Deeper than [`DEEPEST`].
     #[error("found more than {DEEPEST} nested arrays and objects")]
     Deep,
-    /// More members than are looked at.
-    #[error("found more than {0} members in the outer object")]
-    Members(usize),
+    /// More than [`Spans::MOST`].
+    #[error("found more than {} members in the outer object", Spans::MOST)]
+    Members,
     /// Something after the value.
     #[error("found more after the end of the value")]
     Trailing,
@@ -69,6 +69,56 @@ pub enum Flaw {
     /// A value, but not the object that a request or an answer must be.
     #[error("found {0}, expected an object")]
     NotObject(Kind),
+}
+
+/// What may stand where a fault is.
+///
+/// One byte, so that a fault fits into two registers: results of reading are made for every part of every event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// Any value.
+    Value,
+    /// `{`
+    Object,
+    /// `[`
+    Array,
+    /// The opening quote of a string or a key.
+    String,
+    /// After a key.
+    Colon,
+    /// After a member.
+    CommaOrBrace,
+    /// After an element.
+    CommaOrBracket,
+    /// The end of a string.
+    Quote,
+    /// After `\u`.
+    HexDigits,
+    /// After a backslash.
+    Escape,
+    /// In a number.
+    Digit,
+    /// One of the three.
+    Word,
+}
+
+impl std::fmt::Display for Expected {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Expected::Value => "a value",
+            Expected::Object => "an object",
+            Expected::Array => "an array",
+            Expected::String => "a string",
+            Expected::Colon => "a colon",
+            Expected::CommaOrBrace => "a comma or a closing brace",
+            Expected::CommaOrBracket => "a comma or a closing bracket",
+            Expected::Quote => "a closing quote",
+            Expected::HexDigits => "four hex digits",
+            Expected::Escape => "an escape",
+            Expected::Digit => "a digit",
+            Expected::Word => "null, true or false",
+        })
+    }
 }
 
 /// The kinds of JSON values.

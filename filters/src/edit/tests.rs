@@ -220,6 +220,7 @@ fn spans_of_another_body_do_no_harm() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
     #[test]
     fn the_edit_reads_back_and_the_rest_is_unchanged(
         members in prop::collection::vec(("[a-e]{1,2}", "(\"[a-z\u{e9}]{0,4}\"|-?(0|[1-9][0-9]{0,30})|\\[1, 2\\]|\\{ \"a\":null\\}|true)"), 0..8),

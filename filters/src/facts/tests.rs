@@ -154,6 +154,7 @@ fn a_long_prompt_is_read_whole() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
     #[test]
     fn the_fuzz_body_holds_on_small_objects(
         json in "\\{(\"(model|user|k|n|stream|mod\\\\u0065l)\":(\"[a-z\\\\é]{0,3}\"|-?[0-9]{1,3}|true|null|\\[\\]),?){0,5}\\}?"

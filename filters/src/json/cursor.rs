@@ -2,7 +2,7 @@
 //!
 //! In: a text and a place in it. Out: the place after the part that was read, or the fault.
 
-use super::{Fault, Flaw, Kind, Text, text};
+use super::{Expected, Fault, Flaw, Kind, Text, text};
 
 /// A place in a JSON text. Reading moves it forward, and a fault leaves it where the fault is.
 #[derive(Clone, Copy, Debug)]
@@ -15,15 +15,15 @@ pub struct Cursor<'a> {
 impl<'a> Cursor<'a> {
     /// At the first byte of `bytes` that is no white space.
     pub fn new(bytes: &'a [u8]) -> Cursor<'a> {
-        let mut cursor = Cursor { bytes, at: 0 };
-        cursor.space();
-        cursor
+        Cursor::from(bytes, 0)
     }
 
-    /// At byte `at` of `bytes`, or at their end.
+    /// At the first byte of `bytes` from `at` on that is no white space.
     pub fn from(bytes: &'a [u8], at: usize) -> Cursor<'a> {
         let at = at.min(bytes.len());
-        Cursor { bytes, at }
+        let mut cursor = Cursor { bytes, at };
+        cursor.space();
+        cursor
     }
 
     /// Bytes already read.
@@ -46,7 +46,7 @@ impl<'a> Cursor<'a> {
             Some(b'n') => Ok(Kind::Null),
             Some(b't' | b'f') => Ok(Kind::Bool),
             Some(b'-' | b'0'..=b'9') => Ok(Kind::Number),
-            _ => Err(self.unexpected("a value")),
+            _ => Err(self.unexpected(Expected::Value)),
         }
     }
 
@@ -57,7 +57,7 @@ impl<'a> Cursor<'a> {
         &mut self,
         mut each: impl FnMut(&mut Cursor<'a>, Text<'a>) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
-        self.take(b'{', "an object")?;
+        self.take(b'{', Expected::Object)?;
         self.space();
         if self.eat(b'}') {
             return Ok(());
@@ -71,7 +71,7 @@ impl<'a> Cursor<'a> {
         &mut self,
         mut each: impl FnMut(&mut Cursor<'a>, Text<'a>) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
-        if self.more(b'}', "a comma or a closing brace")? {
+        if self.more(b'}', Expected::CommaOrBrace)? {
             self.members(&mut each)?;
         }
         Ok(())
@@ -85,7 +85,7 @@ impl<'a> Cursor<'a> {
         loop {
             let key = self.key()?;
             each(self, key)?;
-            if !self.more(b'}', "a comma or a closing brace")? {
+            if !self.more(b'}', Expected::CommaOrBrace)? {
                 return Ok(());
             }
         }
@@ -97,14 +97,14 @@ impl<'a> Cursor<'a> {
         &mut self,
         mut each: impl FnMut(&mut Cursor<'a>) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
-        self.take(b'[', "an array")?;
+        self.take(b'[', Expected::Array)?;
         self.space();
         if self.eat(b']') {
             return Ok(());
         }
         loop {
             each(self)?;
-            if !self.more(b']', "a comma or a closing bracket")? {
+            if !self.more(b']', Expected::CommaOrBracket)? {
                 return Ok(());
             }
         }
@@ -113,7 +113,7 @@ impl<'a> Cursor<'a> {
     /// Reads a string, quotes and all.
     #[inline]
     pub fn string(&mut self) -> Result<Text<'a>, Fault> {
-        self.take(b'"', "a string")?;
+        self.take(b'"', Expected::String)?;
         let start = self.at;
         // Keys and tokens mostly end within eight bytes.
         self.at += text::short(self.rest());
@@ -140,7 +140,7 @@ impl<'a> Cursor<'a> {
                     self.escape()?;
                 }
                 Some(control) => return Err(self.fault(Flaw::Control(control))),
-                None => return Err(self.fault(Flaw::End("a closing quote"))),
+                None => return Err(self.fault(Flaw::End(Expected::Quote))),
             }
         }
     }
@@ -201,7 +201,7 @@ impl<'a> Cursor<'a> {
 
     /// After a value in a container: true at another element (the cursor is there), false after the close.
     #[inline]
-    pub(super) fn more(&mut self, close: u8, expected: &'static str) -> Result<bool, Fault> {
+    pub(super) fn more(&mut self, close: u8, expected: Expected) -> Result<bool, Fault> {
         self.space();
         if self.eat(b',') {
             self.space();
@@ -217,7 +217,7 @@ impl<'a> Cursor<'a> {
     pub(super) fn key(&mut self) -> Result<Text<'a>, Fault> {
         let key = self.string()?;
         self.space();
-        self.take(b':', "a colon")?;
+        self.take(b':', Expected::Colon)?;
         self.space();
         Ok(key)
     }
@@ -232,10 +232,10 @@ impl<'a> Cursor<'a> {
             // Cut in the middle, as far as can be seen.
             if word.starts_with(rest) {
                 self.at = self.bytes.len();
-                return Err(self.fault(Flaw::End("null, true or false")));
+                return Err(self.fault(Flaw::End(Expected::Word)));
             }
         }
-        Err(self.unexpected("null, true or false"))
+        Err(self.unexpected(Expected::Word))
     }
 
     fn digits(&mut self) -> Result<(), Fault> {
@@ -246,7 +246,7 @@ impl<'a> Cursor<'a> {
         match (self.at > start, self.peek()) {
             (true, _) => Ok(()),
             (false, Some(_)) => Err(self.fault(Flaw::Number)),
-            (false, None) => Err(self.fault(Flaw::End("a digit"))),
+            (false, None) => Err(self.fault(Flaw::End(Expected::Digit))),
         }
     }
 
@@ -258,10 +258,10 @@ impl<'a> Cursor<'a> {
             Some(b'u') => match self.bytes.get(self.at + 2..self.at + 6) {
                 Some(hex) if hex.iter().all(u8::is_ascii_hexdigit) => 6,
                 Some(_) => return Err(self.fault(Flaw::Escape)),
-                None => return Err(self.fault(Flaw::End("four hex digits"))),
+                None => return Err(self.fault(Flaw::End(Expected::HexDigits))),
             },
             Some(_) => return Err(self.fault(Flaw::Escape)),
-            None => return Err(self.fault(Flaw::End("an escape"))),
+            None => return Err(self.fault(Flaw::End(Expected::Escape))),
         };
         self.at += length;
         Ok(())
@@ -288,7 +288,7 @@ impl<'a> Cursor<'a> {
     }
 
     #[inline]
-    fn take(&mut self, byte: u8, expected: &'static str) -> Result<(), Fault> {
+    fn take(&mut self, byte: u8, expected: Expected) -> Result<(), Fault> {
         if self.eat(byte) {
             return Ok(());
         }
@@ -306,7 +306,7 @@ impl<'a> Cursor<'a> {
     }
 
     #[cold]
-    fn unexpected(&self, expected: &'static str) -> Fault {
+    fn unexpected(&self, expected: Expected) -> Fault {
         self.fault(match self.peek() {
             Some(found) => Flaw::Unexpected { found, expected },
             None => Flaw::End(expected),

@@ -2,7 +2,7 @@
 //!
 //! In: a cursor at any value. Out: the cursor after it, or the fault. Depth costs a bit, not a stack frame.
 
-use super::{Cursor, DEEPEST, Fault, Flaw, Kind};
+use super::{Cursor, DEEPEST, Expected, Fault, Flaw, Kind};
 
 impl Cursor<'_> {
     /// Reads over any value, however deep, and says what it was.
@@ -58,9 +58,9 @@ impl Cursor<'_> {
                     return Ok(());
                 };
                 let more = if object {
-                    self.more(b'}', "a comma or a closing brace")?
+                    self.more(b'}', Expected::CommaOrBrace)?
                 } else {
-                    self.more(b']', "a comma or a closing bracket")?
+                    self.more(b']', Expected::CommaOrBracket)?
                 };
                 if more {
                     if object {

@@ -250,7 +250,7 @@ fn spans_name_every_member_in_order() {
     let many = |count: usize| format!("{{{}}}", vec!["\"a\":1"; count].join(","));
     assert!(Spans::of(many(Spans::MOST).as_bytes()).is_ok());
     let fault = Spans::of(many(Spans::MOST + 1).as_bytes()).expect_err("too many");
-    assert_eq!(fault.what, Flaw::Members(Spans::MOST));
+    assert_eq!(fault.what, Flaw::Members);
 }
 
 /// JSON text of all shapes, and broken with some luck.
@@ -296,6 +296,7 @@ fn json_like() -> impl Strategy<Value = String> {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
     #[test]
     fn it_is_json_when_serde_json_says_so(json in json_like()) {
         let theirs = serde_json::from_str::<serde::de::IgnoredAny>(&json);

@@ -10,6 +10,8 @@ use super::{Dialect, Unmetered};
 #[derive(Debug)]
 pub(super) struct Whole {
     limit: usize,
+    // All bytes so far, kept or not.
+    size: usize,
     // held.len() <= limit
     held: Vec<u8>,
     stage: Stage,
@@ -31,31 +33,31 @@ impl Whole {
     pub(super) fn new(limit: usize) -> Whole {
         Whole {
             limit,
+            size: 0,
             held: Vec::new(),
             stage: Stage::Gathering,
         }
     }
 
     pub(super) fn feed(&mut self, dialect: Dialect, tally: &mut Tally, bytes: &[u8]) {
-        match self.stage {
-            Stage::Gathering => {}
-            Stage::Read if bytes.iter().all(u8::is_ascii_whitespace) => return,
-            Stage::Read => {
-                *tally = Tally::new(tally.n_is_one);
-                self.spoil(tally, Unmetered::Unparsable);
-                return;
-            }
-            Stage::Spoilt => return,
-        }
-        if self.held.len().saturating_add(bytes.len()) > self.limit {
+        self.size = self.size.saturating_add(bytes.len());
+        if self.size > self.limit {
             self.spoil(tally, Unmetered::TooLarge);
             return;
         }
-        if self.held.is_empty() && ends_an_object(bytes) && tally.whole(dialect, bytes) {
-            self.stage = Stage::Read;
-            return;
+        match self.stage {
+            Stage::Gathering => {
+                let first = self.held.is_empty();
+                if first && ends_an_object(bytes) && tally.whole(dialect, bytes) {
+                    self.stage = Stage::Read;
+                } else {
+                    self.held.extend_from_slice(bytes);
+                }
+            }
+            Stage::Read if bytes.iter().all(|byte| b" \t\r\n".contains(byte)) => {}
+            Stage::Read => self.spoil(tally, Unmetered::Unparsable),
+            Stage::Spoilt => {}
         }
-        self.held.extend_from_slice(bytes);
     }
 
     pub(super) fn finish(mut self, dialect: Dialect, tally: &mut Tally) {
@@ -65,6 +67,7 @@ impl Whole {
     }
 
     fn spoil(&mut self, tally: &mut Tally, why: Unmetered) {
+        *tally = Tally::new(tally.n_is_one);
         tally.figures.unmetered = Some(why);
         self.stage = Stage::Spoilt;
         self.held = Vec::new();

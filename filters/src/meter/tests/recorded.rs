@@ -288,7 +288,7 @@ fn a_token_cut_in_two_counts_once() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(16))]
+    #![proptest_config(ProptestConfig::with_cases(8))]
     #[test]
     fn any_cutting_of_a_recorded_answer_gives_the_same_figures(
         cuts in proptest::collection::vec(any::<prop::sample::Index>(), 0..40),
@@ -313,7 +313,7 @@ fn the_fuzz_body_holds_on_recorded_answers_and_on_their_ruins() {
     for (number, capture) in (0u8..).zip(capture::all()) {
         let mut bytes = vec![number, number.wrapping_mul(7)];
         bytes.extend_from_slice(&capture.body());
-        for kind in 0..16 {
+        for kind in [0, 3, 4, 9].map(|kind| kind ^ (number & 15)) {
             bytes[0] = kind;
             fuzz_meter(&bytes);
         }

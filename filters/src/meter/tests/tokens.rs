@@ -182,3 +182,83 @@ fn the_model_is_the_first_named_and_bounded() {
         None,
     );
 }
+
+#[test]
+fn one_of_three_choices_may_end_early() {
+    let event = |index: u32, inside: &str, reason: &str| {
+        format!(
+            "data: {{\"choices\":[{{\"index\":{index},\"delta\":{inside},\"finish_reason\":{reason}}}]}}\n\n"
+        )
+    };
+    let text = r#"{"content":"a"}"#;
+    let body = [
+        event(0, r#"{"role":"assistant","content":""}"#, "null"),
+        event(2, r#"{"role":"assistant","content":""}"#, "null"),
+        event(1, r#"{"role":"assistant","content":""}"#, "null"),
+        event(2, text, "null"),
+        event(0, text, "null"),
+        event(1, text, "\"stop\""),
+        event(2, text, "\"length\""),
+        event(0, "{}", "\"length\""),
+        "data: [DONE]\n\n".to_owned(),
+    ];
+    let figures = stream(Dialect::Chat, false, &body.concat());
+    assert_eq!(
+        (figures.token_events, figures.events, figures.terminated),
+        (4, 9, true)
+    );
+    assert_eq!(figures.finish_reasons.count(FinishReason::Stop), 1);
+    assert_eq!(figures.finish_reasons.count(FinishReason::Length), 2);
+    assert!(!figures.one_choice);
+}
+
+#[test]
+fn tool_calls_count_by_event_though_their_index_repeats() {
+    let call = r#"{"tool_calls":[{"index":0,"id":"x","function":{"name":"f","arguments":""}}]}"#;
+    let two = r#"{"tool_calls":[{"index":0,"function":{"arguments":"{"}},{"index":0,"function":{"arguments":"}"}}]}"#;
+    let figures = chat(&[delta(call), delta(call), delta(two), delta("{}")].concat());
+    assert_eq!((figures.token_events, figures.first_output), (3, None));
+}
+
+#[test]
+fn an_event_that_begins_as_the_one_before_is_read_as_if_it_were_alone() {
+    let check = |events: &[&str], token_events: u64, bad_events: u64| {
+        let body: String = events
+            .iter()
+            .map(|event| format!("data: {event}\n\n"))
+            .collect();
+        let figures = chat(&body);
+        assert_eq!(
+            (figures.token_events, figures.bad_events),
+            (token_events, bad_events),
+            "{events:?}"
+        );
+        figures
+    };
+    let token = r#"{"id":"a","choices":[{"delta":{"content":"x"}}]}"#;
+    let spaced = r#"{"id":"a","choices": [{"delta":{"content":"x"}}] }"#;
+    check(&[token, spaced, token], 3, 0);
+    check(&[spaced, token, spaced], 3, 0);
+    check(&[token, r#"{"id":"a","choices":"#, token], 2, 1);
+    check(&[token, r#"{"id":"a","choices":[]]"#, token], 2, 1);
+    check(
+        &[
+            token,
+            r#"{"id":"a","choices":null}"#,
+            r#"{"id":"ab","choices":[]}"#,
+            token,
+        ],
+        2,
+        0,
+    );
+    // What stands before the choices is said each time.
+    let failed = r#"{"error":"x","choices":[{"delta":{"content":"x"}}]}"#;
+    assert!(check(&[failed, failed], 2, 0).error.is_some());
+    let used = |tokens: u32| {
+        format!(r#"{{"usage":{{"prompt_tokens":1,"completion_tokens":{tokens}}},"choices":[]}}"#)
+    };
+    let figures = check(&[&used(1), &used(2)], 0, 0);
+    assert_eq!(figures.usage, Some(usage(1, 2)));
+    let bare = r#"{"object":"error","code":5,"choices":[]}"#;
+    assert!(check(&[token, bare], 1, 0).error.is_some());
+}

@@ -68,3 +68,23 @@ fn something_may_follow_a_whole_answer_only_if_it_is_white_space() {
         (None, Some(Unmetered::Unparsable))
     );
 }
+
+#[test]
+fn the_limit_counts_every_byte_in_any_cutting() {
+    let body = br#"{"usage":{"prompt_tokens":5}}"#;
+    let run = |pieces: &[&[u8]]| {
+        let mut meter = Meter::whole(Dialect::Chat, true, 40);
+        for piece in pieces {
+            meter.feed(ms(1), piece);
+        }
+        meter.finish()
+    };
+    let space = &[b' '; 40][..];
+    let whole = [&body[..], space].concat();
+    assert_eq!(run(&[&whole]).unmetered, Some(Unmetered::TooLarge));
+    assert_eq!(run(&[body, space]), run(&[&whole]));
+    assert_eq!(run(&[body, b"x", space]), run(&[&whole]));
+    assert_eq!(run(&[body, b" \n"]).unmetered, None);
+    // A form feed is white space to some, but not to JSON.
+    assert_eq!(run(&[body, b"\x0c"]).unmetered, Some(Unmetered::Unparsable));
+}
