@@ -152,7 +152,9 @@ impl Call {
     /// # Panics
     /// When none was.
     pub fn head(&self) -> &ResponseHeader {
-        self.session.resp_header().expect("a head was read before it is looked at")
+        self.session
+            .resp_header()
+            .expect("a head was read before it is looked at")
     }
 
     /// The next piece of the answer's body, or nothing at its end. Cancel-safe.
