@@ -86,6 +86,13 @@ fn outcomes(records: &[Arc<Record>], outcome: Outcome) -> usize {
 }
 
 #[tokio::test]
+async fn with_nothing_to_do_it_ends() {
+    let engine = Gated::start().await;
+    let greylag = Greylag::start(&engines(&[("stable", engine.address())]).to_string());
+    assert_eq!(greylag.stop(), 0);
+}
+
+#[tokio::test]
 async fn streams_that_run_are_finished_and_nothing_new_is_begun() {
     const STREAMS: usize = 50;
     let engine = Gated::start().await;

@@ -2,6 +2,7 @@
 //!
 //! In: requests with a length. Out: the head and the first event of a stream at once, the rest when the gate opens.
 //! Requests whose path begins with `/quick` are answered at once.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 use std::net::SocketAddr;
 
