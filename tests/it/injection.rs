@@ -3,7 +3,7 @@
 
 use greylag::record::Record;
 use greylag_filters::outcome::Outcome;
-use greylag_sim::{Cuts, Engine, Script, Settings};
+use greylag_sim::{Cuts, Engine, Script, Settings, Step};
 use serde_json::{Value, json};
 
 use crate::harness::{Answer, Client, DEADLINE, Greylag, engines};
@@ -330,6 +330,31 @@ async fn recorded_streams_lose_that_event_and_nothing_else_in_any_cutting() {
         }
     }
     assert!(stripped >= 5, "only {stripped} recordings have the event");
+}
+
+/// Nothing is held but the beginning of an event, which might be the one to take out.
+#[tokio::test]
+async fn no_event_waits_for_a_later_one() {
+    let engine = Engine::scripted([]).await.unwrap();
+    let greylag = greylag(&engine);
+    let recorded = recorded::one("vllm/chat-stream-usage");
+    for to in (recorded.seams[0]..recorded.raw.len()).step_by(61) {
+        let sent = &recorded.raw[..to];
+        let name = to.to_string();
+        let script = Script::capture(sent, Cuts::Whole).then(Step::WaitForClose);
+        engine.add_script(&name, script);
+        let script = format!("x-sim-script: {name}");
+        let fields = ["content-type: application/json", &script];
+        let mut client = Client::to(greylag.address()).await;
+        client.ask(&format!("POST {CHAT}"), &fields, STREAM).await;
+        let so_far = recorded::body_so_far(sent).unwrap();
+        let so_far = String::from_utf8(so_far).unwrap();
+        let events = so_far.rfind("\n\n").map_or(0, |at| at + 2);
+        let expected = without_usage(&so_far[..events]).into_bytes();
+        while recorded::body_so_far(client.held()).as_ref() != Some(&expected) {
+            assert!(client.more().await, "{name}");
+        }
+    }
 }
 
 #[tokio::test]
