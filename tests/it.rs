@@ -1,20 +1,30 @@
 //! All integration tests, in one binary: a module a subject, real sockets on ports that the system picks; and the house
 //! rules, read from the repository's own files.
 
+#[path = "it/admin.rs"]
+mod admin;
 #[path = "it/basics.rs"]
 mod basics;
 #[path = "it/churn.rs"]
 mod churn;
+#[path = "it/commands.rs"]
+mod commands;
 #[path = "it/drain.rs"]
 mod drain;
+#[path = "it/exchanges.rs"]
+mod exchanges;
 #[path = "it/gate.rs"]
 mod gate;
+#[path = "it/guard.rs"]
+mod guard;
 #[path = "it/harness.rs"]
 mod harness;
 #[path = "it/injection.rs"]
 mod injection;
 #[path = "it/leaving.rs"]
 mod leaving;
+#[path = "it/observe.rs"]
+mod observe;
 #[path = "it/payload.rs"]
 mod payload;
 #[path = "it/promtool.rs"]
@@ -23,6 +33,10 @@ mod promtool;
 mod readme;
 #[path = "it/recorded.rs"]
 mod recorded;
+#[path = "it/samples.rs"]
+mod samples;
+#[path = "it/talk.rs"]
+mod talk;
 #[path = "it/tidy.rs"]
 mod tidy;
 #[path = "it/workers.rs"]
