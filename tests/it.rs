@@ -5,14 +5,24 @@
 mod admin;
 #[path = "it/basics.rs"]
 mod basics;
+#[path = "it/churn.rs"]
+mod churn;
 #[path = "it/commands.rs"]
 mod commands;
+#[path = "it/drain.rs"]
+mod drain;
 #[path = "it/exchanges.rs"]
 mod exchanges;
+#[path = "it/gate.rs"]
+mod gate;
 #[path = "it/guard.rs"]
 mod guard;
 #[path = "it/harness.rs"]
 mod harness;
+#[path = "it/injection.rs"]
+mod injection;
+#[path = "it/leaving.rs"]
+mod leaving;
 #[path = "it/observe.rs"]
 mod observe;
 #[path = "it/payload.rs"]
@@ -29,3 +39,5 @@ mod samples;
 mod talk;
 #[path = "it/tidy.rs"]
 mod tidy;
+#[path = "it/workers.rs"]
+mod workers;

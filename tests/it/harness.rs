@@ -1,6 +1,10 @@
 //! What the tests stand on: a Greylag in this process, and a client that is nothing but a socket.
 //!
 //! Nothing here sleeps and hopes: whatever is waited for has a condition and a deadline.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test's deadline is no exchange's"
+)]
 
 use std::io;
 use std::net::SocketAddr;
