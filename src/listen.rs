@@ -102,8 +102,9 @@ pub async fn serve(door: Door, sockets: Vec<Socketed>, stop: ShutdownWatch) {
         service.add_listener(
             ListenerConfig::tcp(name)
                 .tcp_socket_options(socket_options())
-                // What is written is buffered by `Wire`, where it can be flushed.
-                .l4_buffer(L4BufferSettings::default().write(0)),
+                // What is written is buffered by `Wire`, where it can be flushed; heads and bodies are read straight into
+                // their own buffers, and a third one would hold 64 KiB a connection.
+                .l4_buffer(L4BufferSettings::unbuffered()),
         );
     }
     let fds = Arc::new(parking_lot::Mutex::new(fds));

@@ -1,4 +1,5 @@
-//! All integration tests, in one binary: a module a subject, real sockets on ports that the system picks.
+//! All integration tests, in one binary: a module a subject, real sockets on ports that the system picks; and the house
+//! rules, read from the repository's own files.
 
 #[path = "it/answers.rs"]
 mod answers;
@@ -12,3 +13,13 @@ mod bodies;
 mod hand;
 #[path = "it/harness.rs"]
 mod harness;
+#[path = "it/payload.rs"]
+mod payload;
+#[path = "it/promtool.rs"]
+mod promtool;
+#[path = "it/readme.rs"]
+mod readme;
+#[path = "it/recorded.rs"]
+mod recorded;
+#[path = "it/tidy.rs"]
+mod tidy;

@@ -29,9 +29,9 @@ pub enum Edit<'a> {
 /// Whether to ask for usage on the caller's behalf: a stream, which did not ask.
 ///
 /// Not with `continuous_usage_stats`: asking would then add usage to every event (vLLM), which cannot be taken out
-/// again.
+/// again. Nor with options that are no object: the engine refuses them.
 pub fn wants_usage(body: &Body) -> bool {
-    body.stream && !body.include_usage && !body.continuous_usage
+    body.stream && !body.include_usage && !body.continuous_usage && !body.odd_options
 }
 
 /// Applies `edits` to `body`, which must be one JSON object.

@@ -4,9 +4,12 @@
 //! [`Fault`]. Never recurses by the depth of the input, never copies, and never judges UTF-8: whoever needs that
 //! checks the whole text once.
 
+mod cursor;
+mod skip;
 mod spans;
 mod text;
 
+pub use cursor::Cursor;
 pub use spans::{Member, Spans};
 pub use text::Text;
 
@@ -31,14 +34,14 @@ pub enum Flaw {
     Empty,
     /// The text stops inside a value.
     #[error("found the end of the text, expected {0}")]
-    End(&'static str),
+    End(Expected),
     /// A byte that cannot stand there.
     #[error("found {found:#04x}, expected {expected}")]
     Unexpected {
         /// The byte that stands there.
         found: u8,
         /// What may stand there.
-        expected: &'static str,
+        expected: Expected,
     },
     /// A control character that is not escaped (RFC 8259, section 7).
     #[error("found the bare control character {0:#04x} in a string, where it must be escaped")]
@@ -54,9 +57,9 @@ pub enum Flaw {
     /// Deeper than [`DEEPEST`].
     #[error("found more than {DEEPEST} nested arrays and objects")]
     Deep,
-    /// More members than are looked at.
-    #[error("found more than {0} members in the outer object")]
-    Members(usize),
+    /// More than [`Spans::MOST`].
+    #[error("found more than {} members in the outer object", Spans::MOST)]
+    Members,
     /// Something after the value.
     #[error("found more after the end of the value")]
     Trailing,
@@ -66,6 +69,56 @@ pub enum Flaw {
     /// A value, but not the object that a request or an answer must be.
     #[error("found {0}, expected an object")]
     NotObject(Kind),
+}
+
+/// What may stand where a fault is.
+///
+/// One byte, so that a fault fits into two registers: results of reading are made for every part of every event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// Any value.
+    Value,
+    /// `{`
+    Object,
+    /// `[`
+    Array,
+    /// The opening quote of a string or a key.
+    String,
+    /// After a key.
+    Colon,
+    /// After a member.
+    CommaOrBrace,
+    /// After an element.
+    CommaOrBracket,
+    /// The end of a string.
+    Quote,
+    /// After `\u`.
+    HexDigits,
+    /// After a backslash.
+    Escape,
+    /// In a number.
+    Digit,
+    /// One of the three.
+    Word,
+}
+
+impl std::fmt::Display for Expected {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Expected::Value => "a value",
+            Expected::Object => "an object",
+            Expected::Array => "an array",
+            Expected::String => "a string",
+            Expected::Colon => "a colon",
+            Expected::CommaOrBrace => "a comma or a closing brace",
+            Expected::CommaOrBracket => "a comma or a closing bracket",
+            Expected::Quote => "a closing quote",
+            Expected::HexDigits => "four hex digits",
+            Expected::Escape => "an escape",
+            Expected::Digit => "a digit",
+            Expected::Word => "null, true or false",
+        })
+    }
 }
 
 /// The kinds of JSON values.
@@ -95,369 +148,6 @@ impl std::fmt::Display for Kind {
             Kind::Bool => "a boolean",
             Kind::Null => "null",
         })
-    }
-}
-
-/// A place in a JSON text. Reading moves it forward, and a fault leaves it where the fault is.
-#[derive(Clone, Copy, Debug)]
-pub struct Cursor<'a> {
-    bytes: &'a [u8],
-    // at <= bytes.len()
-    at: usize,
-}
-
-impl<'a> Cursor<'a> {
-    /// At the first byte of `bytes` that is no white space.
-    pub fn new(bytes: &'a [u8]) -> Cursor<'a> {
-        let mut cursor = Cursor { bytes, at: 0 };
-        cursor.space();
-        cursor
-    }
-
-    /// Bytes already read.
-    pub fn at(&self) -> usize {
-        self.at
-    }
-
-    /// The text from `from` to here.
-    pub fn since(&self, from: usize) -> &'a [u8] {
-        self.bytes.get(from..self.at).unwrap_or_default()
-    }
-
-    /// The kind of the value that begins here, judged by its first byte alone.
-    #[inline]
-    pub fn kind(&self) -> Result<Kind, Fault> {
-        match self.peek() {
-            Some(b'"') => Ok(Kind::String),
-            Some(b'{') => Ok(Kind::Object),
-            Some(b'[') => Ok(Kind::Array),
-            Some(b'n') => Ok(Kind::Null),
-            Some(b't' | b'f') => Ok(Kind::Bool),
-            Some(b'-' | b'0'..=b'9') => Ok(Kind::Number),
-            _ => Err(self.unexpected("a value")),
-        }
-    }
-
-    /// Reads an object; `each` is called with every member's key, the cursor at its value, and must read exactly
-    /// that value.
-    #[inline]
-    pub fn object(
-        &mut self,
-        mut each: impl FnMut(&mut Cursor<'a>, Text<'a>) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
-        self.take(b'{', "an object")?;
-        self.space();
-        if self.eat(b'}') {
-            return Ok(());
-        }
-        loop {
-            let key = self.key()?;
-            each(self, key)?;
-            if !self.more(b'}', "a comma or a closing brace")? {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Reads an array; `each` is called with the cursor at every element and must read exactly that value.
-    #[inline]
-    pub fn array(
-        &mut self,
-        mut each: impl FnMut(&mut Cursor<'a>) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
-        self.take(b'[', "an array")?;
-        self.space();
-        if self.eat(b']') {
-            return Ok(());
-        }
-        loop {
-            each(self)?;
-            if !self.more(b']', "a comma or a closing bracket")? {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Reads a string, quotes and all.
-    #[inline]
-    pub fn string(&mut self) -> Result<Text<'a>, Fault> {
-        self.take(b'"', "a string")?;
-        let start = self.at;
-        let mut escaped = false;
-        loop {
-            self.at += text::plain(self.bytes.get(self.at..).unwrap_or_default());
-            match self.peek() {
-                Some(b'"') => {
-                    let raw = self.since(start);
-                    self.at += 1;
-                    return Ok(Text::new(raw, start, escaped));
-                }
-                Some(b'\\') => {
-                    escaped = true;
-                    self.escape()?;
-                }
-                Some(control) => return Err(self.fault(Flaw::Control(control))),
-                None => return Err(self.fault(Flaw::End("a closing quote"))),
-            }
-        }
-    }
-
-    /// Reads a number and gives its text; it may be of any size.
-    pub fn number(&mut self) -> Result<&'a [u8], Fault> {
-        let start = self.at;
-        self.eat(b'-');
-        if !self.eat(b'0') {
-            self.digits()?;
-        }
-        if self.eat(b'.') {
-            self.digits()?;
-        }
-        if self.eat(b'e') || self.eat(b'E') {
-            if !self.eat(b'+') {
-                self.eat(b'-');
-            }
-            self.digits()?;
-        }
-        Ok(self.since(start))
-    }
-
-    /// Reads over any value, however deep, and says what it was.
-    #[inline]
-    pub fn skip(&mut self) -> Result<Kind, Fault> {
-        let kind = self.kind()?;
-        match kind {
-            Kind::Object | Kind::Array => self.skip_nested()?,
-            Kind::String => {
-                self.string()?;
-            }
-            Kind::Number => {
-                self.number()?;
-            }
-            Kind::Bool | Kind::Null => self.word()?,
-        }
-        Ok(kind)
-    }
-
-    /// Reads a value and gives it as a whole number, or nothing if it is of another kind, negative, fractional or
-    /// past `u64`.
-    #[inline]
-    pub fn count(&mut self) -> Result<Option<u64>, Fault> {
-        if self.kind()? != Kind::Number {
-            self.skip()?;
-            return Ok(None);
-        }
-        Ok(self.number()?.iter().try_fold(0u64, |sum, byte| {
-            let digit = byte.checked_sub(b'0').filter(|digit| *digit <= 9)?;
-            sum.checked_mul(10)?.checked_add(u64::from(digit))
-        }))
-    }
-
-    /// Reads a value and tells whether it is `true`.
-    pub fn is_true(&mut self) -> Result<bool, Fault> {
-        let start = self.at;
-        self.skip()?;
-        Ok(self.since(start) == b"true")
-    }
-
-    /// Faults unless nothing but white space is left.
-    pub fn end(&mut self) -> Result<(), Fault> {
-        self.space();
-        match self.peek() {
-            None => Ok(()),
-            Some(_) => Err(self.fault(Flaw::Trailing)),
-        }
-    }
-
-    /// A fault at this place.
-    pub fn fault(&self, what: Flaw) -> Fault {
-        Fault { what, at: self.at }
-    }
-
-    fn skip_nested(&mut self) -> Result<(), Fault> {
-        let mut nest = Nest::default();
-        loop {
-            // The cursor is at the start of a value.
-            match self.kind()? {
-                Kind::Object => {
-                    self.at += 1;
-                    self.space();
-                    if !self.eat(b'}') {
-                        nest.push(true).ok_or_else(|| self.fault(Flaw::Deep))?;
-                        self.key()?;
-                        continue;
-                    }
-                }
-                Kind::Array => {
-                    self.at += 1;
-                    self.space();
-                    if !self.eat(b']') {
-                        nest.push(false).ok_or_else(|| self.fault(Flaw::Deep))?;
-                        continue;
-                    }
-                }
-                Kind::String => {
-                    self.string()?;
-                }
-                Kind::Number => {
-                    self.number()?;
-                }
-                Kind::Bool | Kind::Null => self.word()?,
-            }
-            // The cursor is after a value: close what ends here, until another value begins.
-            loop {
-                let Some(object) = nest.top() else {
-                    return Ok(());
-                };
-                let more = if object {
-                    self.more(b'}', "a comma or a closing brace")?
-                } else {
-                    self.more(b']', "a comma or a closing bracket")?
-                };
-                if more {
-                    if object {
-                        self.key()?;
-                    }
-                    break;
-                }
-                nest.pop();
-            }
-        }
-    }
-
-    /// After a value in a container: true at another element (the cursor is there), false after the close.
-    #[inline]
-    fn more(&mut self, close: u8, expected: &'static str) -> Result<bool, Fault> {
-        self.space();
-        if self.eat(b',') {
-            self.space();
-            return Ok(true);
-        }
-        if self.eat(close) {
-            return Ok(false);
-        }
-        Err(self.unexpected(expected))
-    }
-
-    #[inline]
-    fn key(&mut self) -> Result<Text<'a>, Fault> {
-        let key = self.string()?;
-        self.space();
-        self.take(b':', "a colon")?;
-        self.space();
-        Ok(key)
-    }
-
-    fn word(&mut self) -> Result<(), Fault> {
-        let rest = self.bytes.get(self.at..).unwrap_or_default();
-        for word in [&b"null"[..], b"true", b"false"] {
-            if rest.starts_with(word) {
-                self.at += word.len();
-                return Ok(());
-            }
-            // Cut in the middle, as far as can be seen.
-            if word.starts_with(rest) {
-                self.at = self.bytes.len();
-                return Err(self.fault(Flaw::End("null, true or false")));
-            }
-        }
-        Err(self.unexpected("null, true or false"))
-    }
-
-    fn digits(&mut self) -> Result<(), Fault> {
-        let start = self.at;
-        while matches!(self.peek(), Some(b'0'..=b'9')) {
-            self.at += 1;
-        }
-        match (self.at > start, self.peek()) {
-            (true, _) => Ok(()),
-            (false, Some(_)) => Err(self.fault(Flaw::Number)),
-            (false, None) => Err(self.fault(Flaw::End("a digit"))),
-        }
-    }
-
-    /// Reads one escape; the cursor is at its backslash.
-    fn escape(&mut self) -> Result<(), Fault> {
-        let rest = self.bytes.get(self.at + 1..).unwrap_or_default();
-        let length = match rest.first() {
-            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => 2,
-            Some(b'u') => {
-                let hex = rest.iter().skip(1).take(4);
-                match hex.filter(|digit| digit.is_ascii_hexdigit()).count() {
-                    4 => 6,
-                    _ if rest.len() < 5 => {
-                        return Err(self.fault(Flaw::End("four hex digits")));
-                    }
-                    _ => return Err(self.fault(Flaw::Escape)),
-                }
-            }
-            Some(_) => return Err(self.fault(Flaw::Escape)),
-            None => return Err(self.fault(Flaw::End("an escape"))),
-        };
-        self.at += length;
-        Ok(())
-    }
-
-    #[inline]
-    fn space(&mut self) {
-        while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
-            self.at += 1;
-        }
-    }
-
-    #[inline]
-    fn eat(&mut self, byte: u8) -> bool {
-        let eaten = self.peek() == Some(byte);
-        self.at += usize::from(eaten);
-        eaten
-    }
-
-    #[inline]
-    fn take(&mut self, byte: u8, expected: &'static str) -> Result<(), Fault> {
-        if self.eat(byte) {
-            return Ok(());
-        }
-        Err(self.unexpected(expected))
-    }
-
-    #[inline]
-    fn peek(&self) -> Option<u8> {
-        self.bytes.get(self.at).copied()
-    }
-
-    #[cold]
-    fn unexpected(&self, expected: &'static str) -> Fault {
-        self.fault(match self.peek() {
-            Some(found) => Flaw::Unexpected { found, expected },
-            None => Flaw::End(expected),
-        })
-    }
-}
-
-/// The open containers of a value, one bit each: set is an object.
-#[derive(Default)]
-struct Nest {
-    // depth <= DEEPEST
-    depth: usize,
-    bits: [u64; DEEPEST / 64],
-}
-
-impl Nest {
-    fn push(&mut self, object: bool) -> Option<()> {
-        let word = self.bits.get_mut(self.depth / 64)?;
-        let bit = 1u64 << (self.depth % 64);
-        *word = if object { *word | bit } else { *word & !bit };
-        self.depth += 1;
-        Some(())
-    }
-
-    fn pop(&mut self) {
-        self.depth = self.depth.saturating_sub(1);
-    }
-
-    fn top(&self) -> Option<bool> {
-        let last = self.depth.checked_sub(1)?;
-        let word = self.bits.get(last / 64)?;
-        Some(word & (1u64 << (last % 64)) != 0)
     }
 }
 

@@ -9,6 +9,8 @@
     deny(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic)
 )]
 
+#[cfg(test)]
+mod capture;
 pub mod draw;
 pub mod edit;
 pub mod facts;

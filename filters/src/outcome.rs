@@ -105,9 +105,19 @@ pub fn classify(end: End, status: Option<u16>, sse: bool, figures: Option<&Figur
         End::Drained => Outcome::Drained,
         End::Unreachable => Outcome::EngineError,
         End::FirstByteTimeout | End::IdleTimeout | End::TotalTimeout => Outcome::Timeout,
-        _ if failed => Outcome::EngineError,
+        End::EngineReset
+        | End::Complete
+        | End::EngineClosed
+        | End::ClientGone
+        | End::ClientStalled
+            if failed =>
+        {
+            Outcome::EngineError
+        }
         End::EngineReset => Outcome::EngineReset,
-        _ if error => Outcome::ErrorInStream,
+        End::Complete | End::EngineClosed | End::ClientGone | End::ClientStalled if error => {
+            Outcome::ErrorInStream
+        }
         // Callers often hang up as soon as they have read the terminator.
         End::ClientGone | End::ClientStalled if sse && terminated => Outcome::Ok,
         End::ClientGone | End::ClientStalled => Outcome::ClientGone,

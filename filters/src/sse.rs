@@ -4,6 +4,10 @@
 //! Never holds more than `limit` bytes; an event longer than that is skipped and counted. Bytes that are passed on
 //! to a client never go through here.
 
+mod seam;
+
+pub(crate) use seam::Seam;
+
 /// One event, as far as the inference servers use them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event<'a> {
@@ -70,8 +74,7 @@ impl Splitter {
                 let mut held = std::mem::take(&mut self.held);
                 held.extend_from_slice(raw);
                 self.deliver(&held, &mut each);
-                held.clear();
-                self.held = held;
+                self.held = emptied(held);
             }
         }
     }
@@ -128,8 +131,24 @@ impl Splitter {
         if let Some(event) = lines.event {
             each(event);
         }
+        if self.joined.capacity() > KEPT {
+            self.joined = Vec::new();
+        }
     }
 }
+
+/// The buffer for the next event. One that a long event has stretched is let go, so that a stream does not hold to
+/// its end what one event needed.
+pub(crate) fn emptied(mut buffer: Vec<u8>) -> Vec<u8> {
+    if buffer.capacity() > KEPT {
+        return Vec::new();
+    }
+    buffer.clear();
+    buffer
+}
+
+/// The largest buffer that is kept from event to event, in bytes.
+const KEPT: usize = 64 << 10;
 
 const BOM: &[u8] = b"\xef\xbb\xbf";
 
@@ -209,66 +228,6 @@ fn field(line: &[u8]) -> (&[u8], &[u8]) {
         },
     };
     (name, value.strip_prefix(b" ").unwrap_or(value))
-}
-
-/// Where in a line a stream stands between two feeds.
-///
-/// ```text
-///  start ──other──► inside ──LF, CR──► start      LF or CR at start: the event ends
-/// ```
-/// An LF right after a CR belongs to that CR.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Seam {
-    inside: bool,
-    cr: bool,
-}
-
-impl Seam {
-    /// Drops an LF that completes a CR of the feed before.
-    pub(crate) fn after_cr<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
-        if self.cr && !bytes.is_empty() {
-            self.cr = false;
-            return bytes.strip_prefix(b"\n").unwrap_or(bytes);
-        }
-        bytes
-    }
-
-    /// Whether the last byte was a CR, so that an LF may still belong to it.
-    pub(crate) fn ended_in_cr(&self) -> bool {
-        self.cr
-    }
-
-    /// The length of what is left of the line in `bytes`, its end included; nothing if it does not end there.
-    #[inline]
-    pub(crate) fn line_end(&mut self, bytes: &[u8]) -> Option<usize> {
-        let Some(end) = memchr::memchr2(b'\n', b'\r', bytes) else {
-            self.inside |= !bytes.is_empty();
-            return None;
-        };
-        self.inside = false;
-        let cr = bytes.get(end) == Some(&b'\r');
-        let crlf = cr && bytes.get(end + 1) == Some(&b'\n');
-        self.cr = cr && end + 1 == bytes.len();
-        Some(end + 1 + usize::from(crlf))
-    }
-
-    /// The length of what is left of the event in `bytes`, its blank line included; nothing if it does not end
-    /// there. A blank line that ends in CRLF counts up to its CR, whether the LF is there or still to come, so
-    /// that an event has one length in any cutting.
-    #[inline]
-    pub(crate) fn event_end(&mut self, bytes: &[u8]) -> Option<usize> {
-        let mut done = bytes.len() - self.after_cr(bytes).len();
-        loop {
-            let rest = bytes.get(done..).unwrap_or_default();
-            match rest.first() {
-                Some(end @ (b'\n' | b'\r')) if !self.inside => {
-                    self.cr = *end == b'\r';
-                    return Some(done + 1);
-                }
-                _ => done += self.line_end(rest)?,
-            }
-        }
-    }
 }
 
 /// Any bytes, the first of which says how they are cut: the cutting makes no difference, and no more than the

@@ -4,7 +4,8 @@
 //! it would have been without: every byte but those of the event with empty `choices` and a `usage` object. Holds
 //! nothing but an incomplete event, at most `limit` bytes of it: past that it gives up and passes everything on.
 
-use crate::meter::{Dialect, answer};
+use crate::meter::Dialect;
+use crate::meter::answer::{self, Opening};
 use crate::sse::{self, Seam};
 
 /// Filters one stream.
@@ -15,6 +16,7 @@ pub struct Strip {
     // The incomplete event: held.len() <= limit.
     held: Vec<u8>,
     joined: Vec<u8>,
+    opening: Opening,
     within: Within,
     // The CR that ended the event taken out may have an LF still to come.
     lf_too: bool,
@@ -43,6 +45,7 @@ impl Strip {
             seam: Seam::default(),
             held: Vec::new(),
             joined: Vec::new(),
+            opening: Opening::default(),
             within: Within::Nothing,
             lf_too: false,
             removed: 0,
@@ -136,8 +139,7 @@ impl Strip {
         }
         self.lf_too = added && self.seam.ended_in_cr();
         self.removed += u64::from(added);
-        held.clear();
-        self.held = held;
+        self.held = sse::emptied(held);
     }
 
     fn is_added(&mut self, raw: &[u8]) -> bool {
@@ -145,7 +147,7 @@ impl Strip {
         memchr::memmem::find(raw, b"\"usage\"").is_some()
             && sse::event(raw, &mut self.joined)
                 // The dialects differ inside a choice, and the added event has none.
-                .and_then(|event| answer::read(Dialect::Chat, event.data).ok())
+                .and_then(|event| answer::read(Dialect::Chat, event.data, &mut self.opening).ok())
                 .is_some_and(|answer| {
                     answer.has_usage && answer.has_choices && !answer.beside_choices
                 })

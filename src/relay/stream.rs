@@ -20,8 +20,7 @@ pub async fn pump(flow: &mut Flow<'_>, meter: Meter, strips: bool) -> Result<(),
     let limit = flow.worker.shared.limits.event.bytes();
     let strip = strips.then(|| Strip::new(usize::try_from(limit).unwrap_or(usize::MAX)));
     let moved = moved(flow, &mut watch, strip).await;
-    let now = flow.exchange.now();
-    flow.exchange.record.figures = Some(watch.meter.finish(now));
+    flow.exchange.record.figures = Some(watch.meter.finish());
     moved
 }
 

@@ -12,8 +12,7 @@ use super::stop::Stop;
 pub async fn pump(flow: &mut Flow<'_>, mut meter: Option<Meter>) -> Result<(), Stop> {
     let moved = moved(flow, &mut meter).await;
     if let Some(meter) = meter {
-        let figures = meter.finish(flow.exchange.now());
-        flow.exchange.record.figures = Some(figures);
+        flow.exchange.record.figures = Some(meter.finish());
     }
     moved
 }

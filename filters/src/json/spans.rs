@@ -43,7 +43,7 @@ impl Spans {
         let mut members = Vec::new();
         cursor.object(|cursor, key| {
             if members.len() == Spans::MOST {
-                return Err(cursor.fault(Flaw::Members(Spans::MOST)));
+                return Err(cursor.fault(Flaw::Members));
             }
             let start = cursor.at();
             let kind = cursor.skip()?;

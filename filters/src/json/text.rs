@@ -16,6 +16,11 @@ impl<'a> Text<'a> {
         Text { raw, at, escaped }
     }
 
+    /// A text that stands nowhere.
+    pub(crate) fn word(word: &'static str) -> Text<'static> {
+        Text::new(word.as_bytes(), 0, false)
+    }
+
     /// Where the bytes between the quotes stand in the text.
     pub(super) fn span(self) -> std::ops::Range<usize> {
         self.at..self.at + self.raw.len()
@@ -111,11 +116,22 @@ fn flush(units: &mut Vec<u16>, text: &mut String) {
     );
 }
 
+/// As [`plain`], but looks at the first eight bytes alone.
+#[inline]
+pub(super) fn short(bytes: &[u8]) -> usize {
+    let Some(word) = bytes.first_chunk::<WORD>() else {
+        return 0;
+    };
+    match stops(u64::from_le_bytes(*word)) {
+        0 => WORD,
+        stops => (stops.trailing_zeros() / 8) as usize,
+    }
+}
+
 /// How many bytes from the start are plain string text: no quote, no backslash, no control character.
 ///
 /// Most strings of a stream are short, so the first words are looked at eight bytes at a time; what is longer is
 /// a prompt, and worth a vector search.
-#[inline]
 pub(super) fn plain(bytes: &[u8]) -> usize {
     let mut done = 0;
     for chunk in bytes.chunks_exact(WORD).take(WORDS) {
@@ -167,6 +183,7 @@ fn stop(byte: u8) -> bool {
 ///
 /// `(x - 1) & !x` has its high bit set where a byte is zero, and `(x - n) & !x` where it is below `n`; a borrow
 /// can spoil only the bytes above one that is truly found.
+#[inline]
 fn stops(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;

@@ -3,12 +3,12 @@
 //! In: its bytes. Out: what matters to the meter, borrowed. One pass, no tree, nothing allocated but for an error.
 //! A key counts only at its own depth: the same word inside a string or deeper down is skipped.
 
-use super::figures::{FinishReason, FinishReasons, InStreamError, Usage, word};
-use super::{Dialect, chat, completions};
+use super::in_stream_error::word;
+use super::{Dialect, FinishReason, FinishReasons, InStreamError, Usage, chat, completions};
 use crate::json::{Cursor, Fault, Flaw, Kind, Text};
 
 /// What one JSON value of an answer says.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Answer<'a> {
     /// `choices` is an array.
     pub(crate) has_choices: bool,
@@ -35,21 +35,46 @@ pub(super) struct Choice {
     pub(super) shows_text: bool,
 }
 
-/// Reads one event's data, or a whole answer.
-pub(crate) fn read(dialect: Dialect, json: &[u8]) -> Result<Answer<'_>, Fault> {
-    let mut cursor = Cursor::new(json);
+/// How the event before began, up to the value of its `choices`.
+///
+/// The events of one stream differ in what they bear, not in their id, time and model: an event that begins as the
+/// one before did need not be read twice up to there. Holds at most [`Opening::LONGEST`] bytes.
+#[derive(Debug, Default)]
+pub(crate) struct Opening {
+    bytes: Vec<u8>,
+}
+
+impl Opening {
+    const LONGEST: usize = 1024;
+
+    fn keep(&mut self, bytes: &[u8]) {
+        self.bytes.clear();
+        if bytes.len() <= Opening::LONGEST {
+            self.bytes.extend_from_slice(bytes);
+        }
+    }
+}
+
+/// Reads one event's data, or a whole answer. The model is absent when the opening was that of the event before.
+pub(crate) fn read<'a>(
+    dialect: Dialect,
+    json: &'a [u8],
+    opening: &mut Opening,
+) -> Result<Answer<'a>, Fault> {
     let mut answer = Answer::default();
     // SGLang's errors are not wrapped: {"object":"error","message":…,"type":…,"code":…}.
     let (mut is_error, mut bare) = (false, InStreamError::default());
-    match cursor.kind()? {
-        Kind::Object => {}
-        other @ (Kind::Array | Kind::String | Kind::Number | Kind::Bool | Kind::Null) => {
-            return Err(cursor.fault(Flaw::NotObject(other)));
-        }
-    }
-    cursor.object(|cursor, key| {
+    let mut ends = None;
+    let mut member = |cursor: &mut Cursor<'a>, key: Text<'a>| {
         match key.raw() {
-            b"choices" => choices(dialect, cursor, &mut answer)?,
+            b"choices" => {
+                // Nothing before it has said anything that an event of the same beginning would have to say again.
+                let silent = !answer.has_choices && !answer.has_usage && answer.error.is_none();
+                if silent && !is_error && bare == InStreamError::default() {
+                    ends = Some(cursor.at());
+                }
+                choices(dialect, cursor, &mut answer)?;
+            }
             b"usage" => {
                 answer.has_usage = cursor.kind()? == Kind::Object;
                 answer.usage = Usage::read(cursor)?;
@@ -66,8 +91,27 @@ pub(crate) fn read(dialect: Dialect, json: &[u8]) -> Result<Answer<'_>, Fault> {
             }
         }
         Ok(())
-    })?;
+    };
+    let known = !opening.bytes.is_empty() && json.starts_with(&opening.bytes);
+    let mut cursor = if known {
+        let mut cursor = Cursor::from(json, opening.bytes.len());
+        member(&mut cursor, Text::word("choices"))?;
+        cursor.rest_of_object(&mut member)?;
+        cursor
+    } else {
+        let mut cursor = Cursor::new(json);
+        match cursor.kind()? {
+            Kind::Object => cursor.object(&mut member)?,
+            other @ (Kind::Array | Kind::String | Kind::Number | Kind::Bool | Kind::Null) => {
+                return Err(cursor.fault(Flaw::NotObject(other)));
+            }
+        }
+        cursor
+    };
     cursor.end()?;
+    if let Some(end) = ends.filter(|_| !known) {
+        opening.keep(json.get(..end).unwrap_or_default());
+    }
     if is_error && answer.error.is_none() {
         answer.error = Some(bare);
     }

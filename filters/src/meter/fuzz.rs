@@ -1,6 +1,8 @@
 //! Feeds any bytes to a meter, cut as the bytes themselves say.
 
+use super::answer::{self, Answer, Opening};
 use super::{Dialect, Figures, Meter, Offset};
+use crate::sse::Splitter;
 
 /// The first byte picks the meter, the second the cutting; the rest is the answer. Asserts that the cutting makes
 /// no difference, and that the pieces bear as many token events as the whole.
@@ -21,6 +23,8 @@ pub fn fuzz_meter(bytes: &[u8]) {
             Meter::whole(dialect, kind & 8 == 0, limit)
         }
     };
+    each_alone(Dialect::Chat, answer);
+    each_alone(Dialect::Completions, answer);
     let step = usize::from(*step).max(1);
     let (cut, events) = run(meter(), answer.chunks(step));
     let (whole, _) = run(meter(), std::iter::once(answer));
@@ -31,6 +35,20 @@ pub fn fuzz_meter(bytes: &[u8]) {
     assert!(cut.first_token.is_some() == (cut.token_events > 0));
 }
 
+/// What an event says does not depend on the one before it.
+fn each_alone(dialect: Dialect, stream: &[u8]) {
+    let mut opening = Opening::default();
+    Splitter::new(1 << 20).feed(stream, |event| {
+        let nameless = |answer| Answer {
+            model: None,
+            ..answer
+        };
+        let after = answer::read(dialect, event.data, &mut opening).map(nameless);
+        let alone = answer::read(dialect, event.data, &mut Opening::default()).map(nameless);
+        assert_eq!(after, alone);
+    });
+}
+
 fn run<'a>(mut meter: Meter, pieces: impl Iterator<Item = &'a [u8]>) -> (Figures, u64) {
     let at = Offset::from_millis(5);
     let mut events = 0;
@@ -39,5 +57,5 @@ fn run<'a>(mut meter: Meter, pieces: impl Iterator<Item = &'a [u8]>) -> (Figures
         events += u64::from(fed.token_events);
         assert!(fed.token_events > 0 || fed.gap.is_none());
     }
-    (meter.finish(at), events)
+    (meter.finish(), events)
 }

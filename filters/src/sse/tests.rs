@@ -137,7 +137,21 @@ fn an_event_of_ten_megabytes_is_skipped_without_being_held() {
     assert_eq!(events(&stream, stream.len(), 1 << 20), ["|b|", "skipped"]);
 }
 
+#[test]
+fn a_buffer_stretched_by_one_event_is_let_go() {
+    let mut splitter = Splitter::new(10 << 20);
+    let long = format!("data: {}\ndata: b\n\n", "a".repeat(1 << 20));
+    let (head, tail) = long.split_at(1 << 19);
+    let mut lengths = Vec::new();
+    for piece in [head, tail, "data: ", "c\n\n"] {
+        splitter.feed(piece.as_bytes(), |event| lengths.push(event.data.len()));
+    }
+    assert_eq!(lengths, [(1 << 20) + 2, 1]);
+    assert!(splitter.held.capacity() <= KEPT && splitter.joined.capacity() <= KEPT);
+}
+
 proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn the_cutting_makes_no_difference(
         stream in "([a-z: ]|data: |error:|event: |\r|\n|\n\n|\r\n|\u{feff}|é){0,60}",
@@ -165,4 +179,9 @@ fn any_bytes_can_be_fed() {
         fuzz_sse(&bytes);
     }
     fuzz_sse(&[]);
+    for (number, capture) in (0u8..).zip(crate::capture::all()) {
+        let mut bytes = vec![number];
+        bytes.extend_from_slice(&capture.body());
+        fuzz_sse(&bytes);
+    }
 }

@@ -1,0 +1,127 @@
+//! What has been read of an answer so far.
+//!
+//! In: events, or a whole answer. Out: the figures at the end. Nothing grows with the length of the answer.
+
+use super::answer::{self, Answer, Opening};
+use super::{Dialect, Figures, InStreamError, Offset, Usage};
+use crate::sse::Event;
+
+/// What has been read so far.
+#[derive(Debug)]
+pub(super) struct Tally {
+    pub(super) n_is_one: bool,
+    pub(super) read: bool,
+    // When the piece in hand came.
+    pub(super) at: Offset,
+    // An answer with more than one choice: usage that stands beside a choice is then that choice's own.
+    several: bool,
+    // Usage beside a choice: the running figure of that choice, or, for one choice, of the answer.
+    beside: Option<Usage>,
+    opening: Opening,
+    pub(super) figures: Figures,
+}
+
+impl Tally {
+    pub(super) fn new(n_is_one: bool) -> Tally {
+        Tally {
+            n_is_one,
+            read: false,
+            at: Offset::ZERO,
+            several: !n_is_one,
+            beside: None,
+            opening: Opening::default(),
+            figures: Figures::default(),
+        }
+    }
+
+    pub(super) fn event(&mut self, dialect: Dialect, event: &Event<'_>) {
+        self.figures.events += 1;
+        if self.take(dialect, event).is_none() {
+            self.figures.bad_events += 1;
+        }
+    }
+
+    /// An event that the end of the stream ended: half of one is what a cut leaves, and no nonsense of the server.
+    pub(super) fn last_event(&mut self, dialect: Dialect, event: &Event<'_>) {
+        if self.take(dialect, event).is_some() {
+            self.figures.events += 1;
+        }
+    }
+
+    fn take(&mut self, dialect: Dialect, event: &Event<'_>) -> Option<()> {
+        if !event.error.is_empty() {
+            self.error(InStreamError::read(event.error));
+            return Some(());
+        }
+        if event.data == DONE {
+            self.figures.terminated = true;
+            return Some(());
+        }
+        if event.data.is_empty() {
+            return Some(());
+        }
+        let answer = answer::read(dialect, event.data, &mut self.opening).ok()?;
+        if answer.bears_tokens {
+            self.figures.token_events += 1;
+            self.figures.first_token.get_or_insert(self.at);
+            self.figures.last_token = Some(self.at);
+        }
+        if answer.shows_text {
+            self.figures.first_output.get_or_insert(self.at);
+        }
+        self.add(answer);
+        Some(())
+    }
+
+    /// Reads a whole answer; false if it is none.
+    pub(super) fn whole(&mut self, dialect: Dialect, bytes: &[u8]) -> bool {
+        let Ok(answer) = answer::read(dialect, bytes, &mut self.opening) else {
+            return false;
+        };
+        // The usage of a plain answer is that of all its choices.
+        let answer = Answer {
+            beside_choices: false,
+            ..answer
+        };
+        self.figures.terminated = true;
+        self.add(answer);
+        true
+    }
+
+    fn add(&mut self, answer: Answer<'_>) {
+        let figures = &mut self.figures;
+        figures.finish_reasons.add(&answer.finish_reasons);
+        self.several |= answer.highest_index > 0;
+        if let Some(usage) = answer.usage {
+            if answer.beside_choices {
+                self.beside = Some(usage);
+            } else {
+                figures.usage = Some(usage);
+            }
+        }
+        if figures.model.is_none() {
+            figures.model = answer.model.and_then(|model| model.to_text(LONGEST_MODEL));
+        }
+        if let Some(error) = answer.error {
+            self.error(error);
+        }
+    }
+
+    /// The first error is the cause; what follows it is its wake.
+    fn error(&mut self, error: InStreamError) {
+        self.figures.error.get_or_insert(error);
+    }
+
+    pub(super) fn finish(self) -> Figures {
+        let mut figures = self.figures;
+        if figures.usage.is_none() && !self.several {
+            figures.usage = self.beside;
+        }
+        figures.one_choice = !self.several;
+        figures
+    }
+}
+
+const DONE: &[u8] = b"[DONE]";
+/// The longest model name that is kept, in bytes.
+const LONGEST_MODEL: usize = 256;

@@ -1,0 +1,80 @@
+//! A plain answer: one JSON value.
+//!
+//! In: its bytes. Out: what it says, into the tally, once it is whole. An answer that comes in one piece is read
+//! where it lies; one that does not is gathered, up to the limit.
+
+use super::tally::Tally;
+use super::{Dialect, Unmetered};
+
+/// One JSON answer on its way in.
+#[derive(Debug)]
+pub(super) struct Whole {
+    limit: usize,
+    // All bytes so far, kept or not.
+    size: usize,
+    // held.len() <= limit
+    held: Vec<u8>,
+    stage: Stage,
+}
+
+/// ```text
+///  Gathering ──a first piece that is whole──► Read ──more──► Spoilt
+///      └────────────more than the limit─────► Spoilt
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Gathering,
+    Read,
+    Spoilt,
+}
+
+impl Whole {
+    /// `limit`: the longest answer that is read, in bytes.
+    pub(super) fn new(limit: usize) -> Whole {
+        Whole {
+            limit,
+            size: 0,
+            held: Vec::new(),
+            stage: Stage::Gathering,
+        }
+    }
+
+    pub(super) fn feed(&mut self, dialect: Dialect, tally: &mut Tally, bytes: &[u8]) {
+        self.size = self.size.saturating_add(bytes.len());
+        if self.size > self.limit {
+            self.spoil(tally, Unmetered::TooLarge);
+            return;
+        }
+        match self.stage {
+            Stage::Gathering => {
+                let first = self.held.is_empty();
+                if first && ends_an_object(bytes) && tally.whole(dialect, bytes) {
+                    self.stage = Stage::Read;
+                } else {
+                    self.held.extend_from_slice(bytes);
+                }
+            }
+            Stage::Read if bytes.iter().all(|byte| b" \t\r\n".contains(byte)) => {}
+            Stage::Read => self.spoil(tally, Unmetered::Unparsable),
+            Stage::Spoilt => {}
+        }
+    }
+
+    pub(super) fn finish(mut self, dialect: Dialect, tally: &mut Tally) {
+        if self.stage == Stage::Gathering && !tally.whole(dialect, &self.held) {
+            self.spoil(tally, Unmetered::Unparsable);
+        }
+    }
+
+    fn spoil(&mut self, tally: &mut Tally, why: Unmetered) {
+        *tally = Tally::new(tally.n_is_one);
+        tally.figures.unmetered = Some(why);
+        self.stage = Stage::Spoilt;
+        self.held = Vec::new();
+    }
+}
+
+/// Whether a piece may be a whole answer: only then is it worth a look before the end.
+fn ends_an_object(bytes: &[u8]) -> bool {
+    bytes.trim_ascii_end().last() == Some(&b'}')
+}

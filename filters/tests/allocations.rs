@@ -1,0 +1,87 @@
+//! A metered token allocates nothing.
+
+use greylag_filters::meter::{Dialect, Meter, Offset};
+use greylag_filters::usage_strip::Strip;
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+struct Counting;
+
+// SAFETY: every call goes to the system's allocator unchanged; counting touches a thread-local cell that needs no
+// allocation and no destructor.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+fn allocations(work: impl FnOnce()) -> u64 {
+    let before = ALLOCATIONS.with(Cell::get);
+    work();
+    ALLOCATIONS.with(Cell::get) - before
+}
+
+const EVENTS: [(Dialect, &str); 4] = [
+    (
+        Dialect::Chat,
+        "data: {\"id\":\"c\",\"model\":\"tiny\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\\n\\u00e9\"},\"finish_reason\":\"length\"}],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":3}}\n\n",
+    ),
+    (
+        Dialect::Chat,
+        "data: {\"choices\":[{\"index\":1,\"delta\":{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"Rome\"}}]}}]}\r\n\r\n",
+    ),
+    (
+        Dialect::Completions,
+        "data: {\"choices\":[\ndata: {\"text\":\"a\",\"logprobs\":{\"tokens\":[\"a\"]}}]}\n\n",
+    ),
+    (Dialect::Chat, "data: not JSON\n\n"),
+];
+
+#[test]
+fn the_count_sees_an_allocation() {
+    assert_eq!(
+        allocations(|| drop(std::hint::black_box(Box::new(7u64)))),
+        1
+    );
+}
+
+#[test]
+fn a_token_allocates_nothing_once_the_buffers_have_grown() {
+    for (dialect, event) in EVENTS {
+        let mut meter = Meter::stream(dialect, false, 1 << 20);
+        let mut strip = Strip::new(1 << 20);
+        let mut out = Vec::with_capacity(1 << 16);
+        let mut round = |step: usize| {
+            for piece in event.as_bytes().chunks(step) {
+                meter.feed(Offset::from_millis(1), piece);
+                strip.feed(piece, &mut out);
+            }
+            out.clear();
+        };
+        for step in [1, 7, event.len()] {
+            round(step);
+        }
+        let found = allocations(|| {
+            for step in [1, 7, 100, event.len()] {
+                for _ in 0..100 {
+                    round(step);
+                }
+            }
+        });
+        assert_eq!(found, 0, "{event:?}");
+    }
+}

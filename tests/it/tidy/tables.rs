@@ -1,0 +1,120 @@
+//! Tables in the documents that must say what the code says, both ways.
+
+use std::collections::BTreeSet;
+
+use super::tree::{text, texts};
+
+#[test]
+fn the_metrics_page_is_documented_name_by_name() {
+    let code = text("src/telemetry/metrics.rs");
+    let names = quoted(&code).filter(|name| {
+        let counted =
+            name.starts_with("model_") && (name.ends_with("_seconds") || name.ends_with("_total"));
+        name.starts_with("greylag_") || counted
+    });
+    same("docs/metrics.md", names.collect());
+}
+
+#[test]
+fn every_reason_of_a_refusal_is_documented() {
+    let code = text("src/reply.rs");
+    let codes = code
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("Reason::")?.split_once(" => \""))
+        .filter_map(|(_, code)| code.strip_suffix("\","));
+    same("docs/refusals.md", codes.collect());
+}
+
+#[test]
+fn every_field_of_the_access_log_is_documented() {
+    let code = text("src/telemetry/line.rs");
+    let mut fields = Vec::new();
+    for (structure, before) in [("Line", ""), ("Times", "times."), ("Tokens", "tokens.")] {
+        let body = code
+            .split_once(&format!("struct {structure}"))
+            .and_then(|(_, rest)| rest.split_once("\n}"))
+            .unwrap_or_else(|| panic!("src/telemetry/line.rs: found no struct {structure}"))
+            .0;
+        let names = body
+            .lines()
+            .filter_map(|line| line.trim().split_once(": "))
+            .filter(|(name, _)| {
+                name.chars()
+                    .all(|c| c.is_ascii_lowercase() || c == '_' || c.is_ascii_digit())
+            })
+            .filter(|(name, _)| !matches!(*name, "times" | "tokens"));
+        fields.extend(names.map(|(name, _)| format!("{before}{name}")));
+    }
+    same(
+        "docs/access-log.md",
+        fields.iter().map(String::as_str).collect(),
+    );
+}
+
+#[test]
+fn every_path_of_the_api_is_documented() {
+    let document = text("docs/admin-api.md");
+    let mut paths = 0;
+    let serves = |path: &str| path.starts_with("src/admin") || path.starts_with("src/observe");
+    for file in texts("src", &[".rs"])
+        .iter()
+        .filter(|file| serves(&file.path))
+    {
+        for path in file
+            .text
+            .split(".route(")
+            .skip(1)
+            .filter_map(|rest| quoted(rest).next())
+        {
+            paths += 1;
+            assert!(
+                document.contains(path),
+                "docs/admin-api.md: found nothing of {path}, which {} serves",
+                file.path
+            );
+        }
+    }
+    assert!(paths > 0, "found no path in src/admin.rs");
+}
+
+#[test]
+fn a_table_is_read_by_its_first_column() {
+    let table =
+        "text `greylag_no`\n\n| name | labels |\n|---|---|\n| `a_total` | `b` |\n| `c` `d` | |\n";
+    let expected: BTreeSet<&str> = ["a_total", "c", "d"].into();
+    assert_eq!(first_column(table), expected);
+    assert_eq!(quoted(r#"a("b", "c")"#).collect::<Vec<_>>(), ["b", "c"]);
+}
+
+// Every name of the code stands in the first column of a table, and no other.
+fn same(document: &str, code: BTreeSet<&str>) {
+    let page = text(document);
+    let written = first_column(&page);
+    assert!(
+        !code.is_empty(),
+        "{document}: found no names in the code to compare with"
+    );
+    let missing: Vec<_> = code.difference(&written).collect();
+    let beyond: Vec<_> = written.difference(&code).collect();
+    assert!(
+        missing.is_empty(),
+        "{document}: found nothing of {missing:?}"
+    );
+    assert!(
+        beyond.is_empty(),
+        "{document}: found {beyond:?}, which the code has not"
+    );
+}
+
+// What is marked as code in the first cell of each row.
+fn first_column(document: &str) -> BTreeSet<&str> {
+    document
+        .lines()
+        .filter_map(|line| line.strip_prefix("| ")?.split('|').next())
+        .flat_map(|cell| cell.split('`').skip(1).step_by(2))
+        .collect()
+}
+
+fn quoted(code: &str) -> impl Iterator<Item = &str> {
+    code.split('"').skip(1).step_by(2)
+}
