@@ -7,10 +7,12 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use pingora_core::protocols::Stream;
+use http::header;
 use pingora_core::protocols::http::v1::server::HttpSession;
+use pingora_core::protocols::{Shutdown, Stream};
 use pingora_core::{Error, ErrorType};
 use pingora_http::{RequestHeader, ResponseHeader};
+use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 
 use super::head;
@@ -32,6 +34,8 @@ pub struct Client {
     closing: bool,
     // whether the connection has carried a request before
     reused: bool,
+    // whether a head has been read, without which Pingora's session must not be asked about it
+    headed: bool,
 }
 
 /// How a client was lost.
@@ -70,6 +74,7 @@ impl Client {
             write_limit,
             closing: false,
             reused: false,
+            headed: false,
         }
     }
 
@@ -92,6 +97,9 @@ impl Client {
         match timeout(HEAD, self.session.read_request()).await {
             Ok(Ok(Some(_))) => {
                 head::to_origin_form(self.session.req_header_mut());
+                // Pingora reads the first `Connection` alone, and takes `keep-alive` over `close`.
+                self.headed = true;
+                self.closing |= head::names(self.head(), "close");
                 Ok(())
             }
             Ok(Ok(None)) | Err(_) => Err(NoHead::Silence),
@@ -114,8 +122,8 @@ impl Client {
     /// # Errors
     /// The client is gone.
     pub async fn invite_body(&mut self) -> Result<(), Gone> {
-        let write = self.session.write_continue_response();
-        settle(timeout(self.write_limit, write).await)
+        let invitation = ResponseHeader::build(100, Some(0)).expect("100 is a status");
+        self.write_head(Box::new(invitation)).await
     }
 
     /// The next piece of the request's body, or nothing at its end. Cancel-safe.
@@ -125,7 +133,11 @@ impl Client {
     pub async fn read_body(&mut self) -> Result<Option<Bytes>, LostBody> {
         match timeout(BODY_PAUSE, self.session.read_body_bytes()).await {
             Ok(Ok(piece)) => Ok(piece),
-            Ok(Err(error)) => Err(lost_body(&error)),
+            Ok(Err(error)) => {
+                // Where the next request would begin is not known.
+                self.closing = true;
+                Err(lost_body(&error))
+            }
             Err(_) => Err(LostBody::Refused(Refusal::new(
                 Reason::RequestTimeout,
                 format!(
@@ -149,11 +161,25 @@ impl Client {
     /// # Errors
     /// The client is gone.
     pub async fn write_head(&mut self, head: Box<ResponseHeader>) -> Result<(), Gone> {
-        if self.closing {
+        if self.closing || self.ends_with_connection(&head) {
             self.session.set_server_keepalive(None);
         }
+        let goes_on = head.status.is_informational() && self.session.will_keepalive();
         let write = self.session.write_response_header(head);
-        settle(timeout(self.write_limit, write).await)
+        let written = settle(timeout(self.write_limit, write).await);
+        // Pingora ends the connection after any head that it writes before the request's body has come, but an interim
+        // head is no answer.
+        if goes_on {
+            self.session.set_server_keepalive(Some(0));
+        }
+        written
+    }
+
+    // Pingora finds this out only after it has written `Connection: keep-alive`.
+    fn ends_with_connection(&self, head: &ResponseHeader) -> bool {
+        let framed = head.headers.contains_key(header::CONTENT_LENGTH)
+            || head.headers.contains_key(header::TRANSFER_ENCODING);
+        !framed && self.headed && head::may_have_body(head.status, &self.head().method)
     }
 
     /// Writes a piece of the answer's body; it leaves at once, or before the next wait if the answer has a length.
@@ -233,13 +259,16 @@ impl Client {
         Some(client)
     }
 
-    /// Sends the end, then drains what the client still sends, for a bounded while.
-    pub async fn linger(&mut self) {
-        self.session.shutdown().await;
+    /// Sends the end, then drains what the client still sends, for a bounded while. It is not looked into: it may be
+    /// anything, the rest of a head that was none included.
+    pub async fn linger(self) {
+        let mut stream = self.session.into_inner();
+        Shutdown::shutdown(&mut *stream).await;
         let (pause, mut left) = LINGER;
         let drain = async {
-            while let Ok(Some(piece)) = self.session.read_body_bytes().await {
-                match left.checked_sub(piece.len()) {
+            let mut piece = vec![0; 64 << 10];
+            while let Ok(read @ 1..) = stream.read(&mut piece).await {
+                match left.checked_sub(read) {
                     Some(rest) => left = rest,
                     None => break,
                 }
@@ -274,21 +303,32 @@ fn no_head(error: &Error) -> NoHead {
             NoHead::Silence
         }
         _ => {
-            let cause = error.to_string();
-            let (reason, message) =
-                if cause.contains("larger than") || cause.contains("TooManyHeaders") {
-                    (
-                        Reason::HeadTooLarge,
-                        "the request's head is longer than 1 MiB or has more than 256 fields",
-                    )
-                } else {
-                    (
-                        Reason::BadRequest,
-                        "what came is not an HTTP/1 request, or one whose framing is ambiguous",
-                    )
-                };
+            let (reason, message) = if is_too_large(error) {
+                (
+                    Reason::HeadTooLarge,
+                    "the request's head is longer than 1 MiB, has more than 256 fields or a target over 64 KiB",
+                )
+            } else {
+                (
+                    Reason::BadRequest,
+                    "what came is not an HTTP/1 request, or one whose framing is ambiguous",
+                )
+            };
             NoHead::Refused(Refusal::new(reason, message))
         }
+    }
+}
+
+// Pingora's error names neither in its type. Its text may hold what the client sent, so it is looked at in parts.
+fn is_too_large(error: &Error) -> bool {
+    match &error.cause {
+        Some(cause) => cause.to_string() == "too many headers",
+        None => error.context.as_ref().is_some_and(|context| {
+            let context = context.as_str();
+            let long_target = context.len() > usize::from(u16::MAX);
+            context.starts_with("Request header larger than")
+                || (context.starts_with("invalid uri") && long_target)
+        }),
     }
 }
 
