@@ -3,6 +3,8 @@
 
 #[path = "it/answers.rs"]
 mod answers;
+#[path = "it/bad_engines.rs"]
+mod bad_engines;
 #[path = "it/bad_requests.rs"]
 mod bad_requests;
 #[path = "it/basics.rs"]
@@ -21,5 +23,7 @@ mod promtool;
 mod readme;
 #[path = "it/recorded.rs"]
 mod recorded;
+#[path = "it/retry.rs"]
+mod retry;
 #[path = "it/tidy.rs"]
 mod tidy;
