@@ -26,14 +26,14 @@ pub async fn give(
 ) -> Result<(), Stop> {
     let now = exchange.now();
     exchange.record.times.head = Some(now);
-    exchange.record.engine_status = Some(sent.head.status.as_u16());
-    let idle = now + sent.request.engine.timeouts.idle;
+    exchange.record.engine_status = Some(sent.call.head().status.as_u16());
+    let idle = now + sent.request.timeouts.idle;
     sent.patience.until(exchange.at(idle), Reason::IdleTimeout);
 
     let eye = Eye::for_answer(worker, exchange, &sent);
-    exchange.sse = is_sse(&sent.head);
+    exchange.sse = is_sse(sent.call.head());
     let strips = sent.request.strips_usage && exchange.sse;
-    let out = head::to_client(&sent.head, client.head(), &sent.request.engine.tag, !strips);
+    let out = head::to_client(sent.call.head(), client.head(), &sent.request.tag, !strips);
     exchange.record.status = Some(out.status.as_u16());
     client.write_head(out).await?;
 
@@ -94,7 +94,7 @@ impl Flow<'_> {
             }
         }
         let now = self.exchange.now();
-        let idle = now + self.sent.request.engine.timeouts.idle;
+        let idle = now + self.sent.request.timeouts.idle;
         self.sent
             .patience
             .until(self.exchange.at(idle), Reason::IdleTimeout);
@@ -130,17 +130,17 @@ impl Eye {
         let Some(dialect) = exchange.record.route.dialect() else {
             return unmetered("no_dialect");
         };
-        if sent.head.status != StatusCode::OK {
+        if sent.call.head().status != StatusCode::OK {
             return Eye::Blind;
         }
-        if is_encoded(&sent.head) {
+        if is_encoded(sent.call.head()) {
             return unmetered("compressed");
         }
         let limit = usize::try_from(worker.shared.limits.event.bytes()).unwrap_or(usize::MAX);
         let one_choice = sent.request.one_choice;
-        if is_sse(&sent.head) {
+        if is_sse(sent.call.head()) {
             Eye::Stream(Meter::stream(dialect, one_choice, limit))
-        } else if exchange.record.stream && !is_json(&sent.head) {
+        } else if exchange.record.stream && !is_json(sent.call.head()) {
             unmetered("not_sse")
         } else {
             Eye::Whole(Meter::whole(dialect, one_choice, limit))

@@ -10,8 +10,8 @@ use greylag_filters::edit::{self, Edit};
 use greylag_filters::facts;
 use greylag_filters::json;
 use greylag_filters::rules::Request as Asked;
-use greylag_filters::rules::engine::{Engine, Host, Usage};
-use greylag_filters::trace;
+use greylag_filters::rules::engine::{Engine, Host, Timeouts, Usage};
+use greylag_filters::trace::{self, Trace};
 use http::{Method, header};
 use pingora_http::RequestHeader;
 
@@ -29,10 +29,14 @@ use crate::upstream::Target;
 pub struct Request {
     /// Where it goes.
     pub target: Arc<Target>,
-    /// The engine's rules.
-    pub engine: Engine,
-    /// Its head.
-    pub head: Box<RequestHeader>,
+    /// How long the engine is waited for.
+    pub timeouts: Timeouts,
+    /// The engine's tag.
+    pub tag: Arc<str>,
+    /// The engine's own `Host`, unless the caller's is kept.
+    host: Option<String>,
+    /// How its body is framed.
+    framing: Framing,
     /// Its body, or the beginning of it.
     pub body: Bytes,
     /// Whether `body` is all of it.
@@ -46,6 +50,18 @@ pub struct Request {
 }
 
 impl Request {
+    /// Its head, made of the caller's anew for each attempt.
+    pub fn head(&self, caller: &RequestHeader, trace: Option<&Trace>) -> Box<RequestHeader> {
+        let marks = Marks {
+            tag: &self.tag,
+            trace,
+            host: self.host.as_deref(),
+            identity: self.strips_usage,
+            framing: self.framing,
+        };
+        head::to_engine(caller, &marks)
+    }
+
     /// Lets go of the body, once it will not be sent again: an answer may run for minutes.
     pub fn let_go(&mut self) {
         self.body = Bytes::new();
@@ -95,25 +111,19 @@ pub fn plan(
     let edited = edits.apply(&bytes, read.as_ref(), is_whole)?;
     let body = edited.map_or(bytes, Bytes::from);
     let framing = framing(head, &body, is_whole);
-    let authority = match engine.host {
-        Host::Keep => None,
-        Host::Engine => Some(engine.address.authority()),
-    };
-    let marks = Marks {
-        tag: &engine.tag,
-        trace: exchange.record.trace.as_ref(),
-        host: authority.as_deref(),
-        identity: edits.usage,
-        framing,
-    };
     Ok(Request {
         target: snapshot.target(decision.engine).clone(),
-        head: head::to_engine(head, &marks),
+        timeouts: engine.timeouts,
+        tag: engine.tag.clone(),
+        host: match engine.host {
+            Host::Keep => None,
+            Host::Engine => Some(engine.address.authority()),
+        },
+        framing,
         body,
         is_whole,
         strips_usage: edits.usage,
         one_choice: facts.is_none_or(|facts| facts.n.unwrap_or(1) == 1),
-        engine: engine.clone(),
         share: Some(share),
     })
 }

@@ -4,7 +4,7 @@
 //! answered, all of it is in memory, and the connection was a pooled one that had gone stale: engines behind uvicorn
 //! close theirs after five seconds.
 
-use pingora_http::ResponseHeader;
+use pingora_http::{RequestHeader, ResponseHeader};
 
 use super::Worker;
 use super::client::Client;
@@ -21,8 +21,6 @@ use crate::upstream::{Broken, Call};
 pub struct Sent {
     /// The engine's end of it.
     pub call: Call,
-    /// The answer's head.
-    pub head: ResponseHeader,
     /// What was sent.
     pub request: Request,
     /// Whether the request went out to its end; else the connection cannot carry another.
@@ -39,7 +37,7 @@ pub async fn send(
     cut: &mut Cut,
     request: Request,
 ) -> Result<Sent, Stop> {
-    let timeouts = &request.engine.timeouts;
+    let timeouts = &request.timeouts;
     let total = timeouts.total.map(|total| exchange.at(total));
     let due = exchange.at(exchange.now() + timeouts.first_byte);
     let patience = Patience::new(due, Reason::FirstByteTimeout, total);
@@ -52,7 +50,7 @@ pub async fn send(
         patience,
         interim: false,
     };
-    let (call, head, is_complete) = match attempt.make(false).await {
+    let (call, is_complete) = match attempt.make(false).await {
         Err(Failed {
             stop: Stop::Broken(broken),
             reused: true,
@@ -69,7 +67,6 @@ pub async fn send(
     request.let_go();
     Ok(Sent {
         call,
-        head,
         request,
         is_complete,
         patience,
@@ -97,7 +94,7 @@ impl Attempt<'_> {
         self.request.is_whole && !self.interim
     }
 
-    async fn make(&mut self, fresh: bool) -> Result<(Call, ResponseHeader, bool), Failed> {
+    async fn make(&mut self, fresh: bool) -> Result<(Call, bool), Failed> {
         self.exchange.record.attempts += 1;
         let mut call = self.open(fresh).await.map_err(|stop| Failed {
             stop,
@@ -107,13 +104,13 @@ impl Attempt<'_> {
         self.exchange.record.reused = reused;
         let talked = self.talk(&mut call).await;
         talked
-            .map(|(head, is_complete)| (call, head, is_complete))
+            .map(|is_complete| (call, is_complete))
             .map_err(|stop| Failed { stop, reused })
     }
 
     async fn open(&mut self, fresh: bool) -> Result<Call, Stop> {
         let before = self.exchange.now();
-        let limit = self.request.engine.timeouts.connect;
+        let limit = self.request.timeouts.connect;
         let open = Call::open(&self.worker.pool, &self.request.target, limit, fresh);
         let opened = if self.request.is_whole {
             tokio::select! {
@@ -137,7 +134,8 @@ impl Attempt<'_> {
         opened
     }
 
-    async fn talk(&mut self, call: &mut Call) -> Result<(ResponseHeader, bool), Stop> {
+    // Whether the whole request went out, once the answer has begun.
+    async fn talk(&mut self, call: &mut Call) -> Result<bool, Stop> {
         if self.request.is_whole {
             self.talk_whole(call).await
         } else {
@@ -145,8 +143,8 @@ impl Attempt<'_> {
         }
     }
 
-    async fn talk_whole(&mut self, call: &mut Call) -> Result<(ResponseHeader, bool), Stop> {
-        let head = self.request.head.clone();
+    async fn talk_whole(&mut self, call: &mut Call) -> Result<bool, Stop> {
+        let head = self.head();
         let body = self.request.body.clone();
         let write = async {
             call.write_head(head).await?;
@@ -164,15 +162,15 @@ impl Attempt<'_> {
         // An engine that refuses a body may have answered before it closed; what it said is worth more than how it
         // closed. If it said nothing, the write's error stands.
         match (self.await_head(call).await, written) {
-            (Ok(head), written) => Ok((head, written.is_ok())),
+            (Ok(()), written) => Ok(written.is_ok()),
             (Err(Stop::Broken(_)), Err(broken)) => Err(broken.into()),
             (Err(stop), _) => Err(stop),
         }
     }
 
     // Since the client's body is being read, its leaving shows there; the engine may answer before it has all.
-    async fn talk_streamed(&mut self, call: &mut Call) -> Result<(ResponseHeader, bool), Stop> {
-        call.write_head(self.request.head.clone()).await?;
+    async fn talk_streamed(&mut self, call: &mut Call) -> Result<bool, Stop> {
+        call.write_head(self.head()).await?;
         let mut piece = Some(std::mem::take(&mut self.request.body));
         while let Some(bytes) = piece {
             let write = call.write(&bytes);
@@ -184,7 +182,7 @@ impl Attempt<'_> {
             };
             if let Err(broken) = written {
                 return match self.await_head(call).await {
-                    Ok(head) => Ok((head, false)),
+                    Ok(()) => Ok(false),
                     Err(Stop::Broken(_)) => Err(broken.into()),
                     Err(stop) => Err(stop),
                 };
@@ -192,10 +190,10 @@ impl Attempt<'_> {
             piece = loop {
                 tokio::select! {
                     biased;
-                    head = call.head() => {
-                        let head = head?.clone();
-                        if !self.pass_interim(&head).await? {
-                            return Ok((head, false));
+                    head = call.read_head() => {
+                        head?;
+                        if !self.pass_interim(call.head()).await? {
+                            return Ok(false);
                         }
                     }
                     piece = self.client.read_body() => break piece?,
@@ -203,37 +201,42 @@ impl Attempt<'_> {
                     () = self.cut.come() => return Err(Stop::Cut),
                 }
             };
-            let due = self.exchange.now() + self.request.engine.timeouts.first_byte;
+            let due = self.exchange.now() + self.request.timeouts.first_byte;
             self.patience
                 .until(self.exchange.at(due), Reason::FirstByteTimeout);
         }
         call.finish().await?;
         self.exchange.record.times.request = Some(self.exchange.now());
         self.written();
-        let head = self.await_head(call).await?;
-        Ok((head, true))
+        self.await_head(call).await?;
+        Ok(true)
+    }
+
+    fn head(&self) -> Box<RequestHeader> {
+        let trace = self.exchange.record.trace.as_ref();
+        self.request.head(self.client.head(), trace)
     }
 
     fn written(&mut self) {
         let now = self.exchange.now();
         self.exchange.record.times.written = Some(now);
-        let due = now + self.request.engine.timeouts.first_byte;
+        let due = now + self.request.timeouts.first_byte;
         self.patience
             .until(self.exchange.at(due), Reason::FirstByteTimeout);
     }
 
-    async fn await_head(&mut self, call: &mut Call) -> Result<ResponseHeader, Stop> {
+    async fn await_head(&mut self, call: &mut Call) -> Result<(), Stop> {
         let watch_client = self.client.is_body_read();
         loop {
-            let head = tokio::select! {
+            tokio::select! {
                 biased;
-                head = call.head() => head?.clone(),
+                head = call.read_head() => head?,
                 gone = self.client.gone(), if watch_client => return Err(Stop::left(self.exchange, gone)),
                 reason = self.patience.spent() => return Err(Stop::Spent(reason)),
                 () = self.cut.come() => return Err(Stop::Cut),
-            };
-            if !self.pass_interim(&head).await? {
-                return Ok(head);
+            }
+            if !self.pass_interim(call.head()).await? {
+                return Ok(());
             }
         }
     }

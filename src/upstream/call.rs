@@ -138,15 +138,21 @@ impl Call {
         finished.map(|_| ()).map_err(|error| broken(&error))
     }
 
-    /// The answer's next head: interim ones (1xx) come first, the last one is the answer's. Cancel-safe.
+    /// Reads the answer's next head: interim ones (1xx) come first, the last one is the answer's. Cancel-safe.
     ///
     /// # Errors
     /// The connection broke.
-    pub async fn head(&mut self) -> Result<&ResponseHeader, Broken> {
-        if let Err(error) = self.session.read_response().await {
-            return Err(broken(&error));
-        }
-        self.session.resp_header().ok_or(Broken::Garbage)
+    pub async fn read_head(&mut self) -> Result<(), Broken> {
+        let read = self.session.read_response().await;
+        read.map(|_| ()).map_err(|error| broken(&error))
+    }
+
+    /// The head that was read last.
+    ///
+    /// # Panics
+    /// When none was.
+    pub fn head(&self) -> &ResponseHeader {
+        self.session.resp_header().expect("a head was read before it is looked at")
     }
 
     /// The next piece of the answer's body, or nothing at its end. Cancel-safe.

@@ -58,7 +58,8 @@ async fn ask(pool: &TransportConnector, target: &Target) -> Result<Vec<Box<str>>
     call.write_head(question(target).ok_or(Broken::Garbage)?)
         .await?;
     call.finish().await?;
-    if call.head().await?.status != 200 {
+    call.read_head().await?;
+    if call.head().status != 200 {
         return Ok(Vec::new());
     }
     let mut page = Vec::new();
