@@ -30,6 +30,8 @@ pub struct Wire {
     // what was read while a write was blocked, and how much of it has been given out: 0 <= given <= ahead.len()
     ahead: Vec<u8>,
     given: usize,
+    // bytes that the peer has sent, as far as they were read
+    received: u64,
 }
 
 /// When a flush that the HTTP session asks for is carried out.
@@ -51,7 +53,13 @@ impl Wire {
             dirty: false,
             ahead: Vec::new(),
             given: 0,
+            received: 0,
         }
+    }
+
+    /// Bytes that the peer has sent until now, as far as they were read.
+    pub fn received(&self) -> u64 {
+        self.received
     }
 
     // Whether the peer has sent something, or its end, while it does not take what is written.
@@ -64,6 +72,7 @@ impl Wire {
         let read = Pin::new(self.stream.get_mut()).poll_read(cx, &mut buffer);
         self.ahead.clear();
         self.ahead.extend_from_slice(buffer.filled());
+        self.received += self.ahead.len() as u64;
         self.given = 0;
         read.map(|_| ())
     }
@@ -102,7 +111,10 @@ impl AsyncRead for Wire {
             self.given += taken;
             return Poll::Ready(Ok(()));
         }
-        Pin::new(self.stream.get_mut()).poll_read(cx, buf)
+        let before = buf.filled().len();
+        let read = Pin::new(self.stream.get_mut()).poll_read(cx, buf);
+        self.received += (buf.filled().len() - before) as u64;
+        read
     }
 }
 
