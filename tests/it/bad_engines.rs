@@ -49,10 +49,6 @@ impl Twins {
         let records = self.greylag.records_of(self.asked).await;
         assert_eq!(records.len(), self.asked, "{order}");
         let record = records[self.asked - 1].clone();
-        assert_eq!(
-            (record.attempts, record.route.dialect().is_some()),
-            (1, true)
-        );
         if !answer.whole || answer.header("connection") == Some("close") {
             assert!(client.ended().await, "{order}");
         }
@@ -77,6 +73,7 @@ impl Twins {
 #[tokio::test]
 async fn an_engine_that_gives_no_answer_makes_a_502() {
     let mut twins = Twins::new(json!({})).await;
+    let mut pooled = false;
     for (order, reason, end) in [
         ("reset", Reason::EngineClosed, End::EngineReset),
         ("close", Reason::EngineClosed, End::EngineClosed),
@@ -95,8 +92,14 @@ async fn an_engine_that_gives_no_answer_makes_a_502() {
             assert_eq!((record.reason, record.status), (Some(reason), Some(502)));
             assert_eq!(record.engine_status, None);
             assert_eq!(record.answer_bytes, answer.body.len() as u64);
-            let direct = Client::to(twins.direct.address()).await;
-            drop(direct);
+            // On a pooled connection an engine that says nothing may just have closed it before: it is asked again.
+            let attempts = if pooled && reason == Reason::EngineClosed {
+                2
+            } else {
+                1
+            };
+            assert_eq!(record.attempts, attempts, "{order}");
+            pooled = true;
             twins.is_unharmed(order).await;
         }
     }
@@ -440,7 +443,6 @@ async fn a_body_that_breaks_its_framing_is_not_whole_at_the_client() {
         (format!("{chunked}{chunk}zz\r\n"), garbage),
         (format!("{chunked}{chunk}-1\r\n"), garbage),
         (format!("{chunked}{chunk}FFFFFFFFFFFFFFFFFF\r\n"), garbage),
-        (format!("{chunked}{}XX", chunk.trim_end()), garbage),
         (format!("{chunked}{chunk}"), closed),
         (format!("{chunked}{chunk}8"), closed),
         (format!("{chunked}{chunk}0\r\n"), closed),
@@ -456,6 +458,11 @@ async fn a_body_that_breaks_its_framing_is_not_whole_at_the_client() {
             "{bytes:?}"
         );
     }
+    // A chunk without its line end is no chunk, so nothing of it need come.
+    let unended = chunk.strip_suffix("\r\n").unwrap();
+    let (answer, record) = given(&format!("{chunked}{unended}XX")).await;
+    assert!(!answer.whole && token.starts_with(&answer.text()));
+    assert_eq!((record.end, record.outcome), garbage);
     // Half a chunk is passed on as far as it came.
     let (answer, record) = given(&format!("{chunked}1000\r\n{token}")).await;
     assert_eq!((answer.whole, &*answer.text()), (false, token));
