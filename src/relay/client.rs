@@ -36,6 +36,7 @@ pub struct Client {
     reused: bool,
     // whether a head has been read, without which Pingora's session must not be asked about it
     headed: bool,
+    refused: bool,
 }
 
 /// How a client was lost.
@@ -75,6 +76,7 @@ impl Client {
             closing: false,
             reused: false,
             headed: false,
+            refused: false,
         }
     }
 
@@ -236,6 +238,7 @@ impl Client {
     /// # Errors
     /// The client is gone.
     pub async fn refuse(&mut self, refusal: &Refusal) -> Result<(), Gone> {
+        self.refused = true;
         let (head, body) = refusal.answer();
         self.write_head(head).await?;
         // To a HEAD Pingora writes no body, whatever it is given.
@@ -245,8 +248,14 @@ impl Client {
 
     /// The connection's next request, if there may be one; to be called after a whole answer.
     pub async fn next(mut self) -> Option<Client> {
-        if !self.session.is_body_done() || !self.session.will_keepalive() {
-            self.linger().await;
+        let is_body_done = self.session.is_body_done();
+        if !is_body_done || !self.session.will_keepalive() {
+            // What follows a request that was refused may be unread too.
+            if is_body_done && !self.refused {
+                self.session.shutdown().await;
+            } else {
+                self.linger().await;
+            }
             return None;
         }
         let write_limit = self.write_limit;
@@ -266,7 +275,7 @@ impl Client {
         Shutdown::shutdown(&mut *stream).await;
         let (pause, mut left) = LINGER;
         let drain = async {
-            let mut piece = vec![0; 64 << 10];
+            let mut piece = vec![0; 8 << 10];
             while let Ok(read @ 1..) = stream.read(&mut piece).await {
                 match left.checked_sub(read) {
                     Some(rest) => left = rest,
