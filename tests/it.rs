@@ -1,6 +1,8 @@
 //! All integration tests, in one binary: a module a subject, real sockets on ports that the system picks; and the house
 //! rules, read from the repository's own files.
 
+#[path = "it/access_log.rs"]
+mod access_log;
 #[path = "it/answers.rs"]
 mod answers;
 #[path = "it/bad_engines.rs"]
@@ -15,6 +17,10 @@ mod bodies;
 mod hand;
 #[path = "it/harness.rs"]
 mod harness;
+#[path = "it/limits.rs"]
+mod limits;
+#[path = "it/marks.rs"]
+mod marks;
 #[path = "it/payload.rs"]
 mod payload;
 #[path = "it/promtool.rs"]
