@@ -1,17 +1,35 @@
-//! The admin API and the observe listener.
+//! The admin API: what people and programs ask and change while Greylag runs.
+//!
+//! In: HTTP requests on a loopback address. Out: JSON, or a problem document. Only what the guard lets through reaches a
+//! handler. A GET never changes anything. Exchanges go on untouched, whatever is asked here: the API has a thread of its
+//! own.
 
-use std::net::TcpListener;
+pub mod exchanges;
+pub mod guard;
+pub mod problem;
+pub mod query;
+pub mod rules;
+
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 use axum::Router;
-use axum::extract::State;
-use axum::http::StatusCode;
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::http::{HeaderValue, header};
+use axum::middleware;
+use axum::response::Response;
 use axum::routing::get;
 
 use crate::listen::Seats;
+use crate::observe;
 use crate::relay::Shared;
-use crate::telemetry::Levels;
+use crate::side::{Peer, Side};
+use guard::Guard;
+use problem::{Code, Problem};
+
+/// The longest body of a request to the API, in bytes.
+pub const LONGEST: usize = 1 << 20;
 
 /// What the side listeners look at.
 #[derive(Debug, Clone)]
@@ -24,31 +42,69 @@ pub struct Sides {
     pub ready: Arc<AtomicBool>,
 }
 
-/// Serves both until polled no more.
-pub async fn serve(sides: Sides, _admin: TcpListener, observe: TcpListener) {
-    let router = Router::new()
-        .route("/metrics", get(metrics))
-        .route("/livez", get(|| async { "ok" }))
-        .route("/readyz", get(ready))
-        .with_state(sides);
-    if let Ok(observe) = tokio::net::TcpListener::from_std(observe) {
-        let _ = axum::serve(observe, router).await;
+/// Serves the admin API and the observe listener until polled no more.
+pub async fn serve(sides: Sides, admin: std::net::TcpListener, observe: std::net::TcpListener) {
+    tokio::join!(
+        serve_admin(sides.clone(), admin),
+        observe::serve(sides, observe)
+    );
+}
+
+async fn serve_admin(sides: Sides, socket: std::net::TcpListener) {
+    let side = socket
+        .local_addr()
+        .and_then(|address| Ok((address, Side::on(socket)?)));
+    match side {
+        Ok((address, side)) => {
+            let service = router(sides, address).into_make_service_with_connect_info::<Peer>();
+            let _ = axum::serve(side, service).await;
+        }
+        Err(error) => tracing::error!(%error, "the admin API cannot be served"),
     }
 }
 
-async fn metrics(State(sides): State<Sides>) -> String {
-    sides.shared.telemetry.page(Levels {
-        connections: sides.seats.taken(),
-        body_memory: sides.shared.budget.taken(),
-        rules_version: sides.shared.store.current().version,
-        ..Levels::default()
-    })
+/// The API as it is served on `address`.
+pub fn router(sides: Sides, address: SocketAddr) -> Router {
+    Router::new()
+        .route("/v1/rules", get(rules::read).put(rules::replace))
+        .route("/v1/exchanges", get(exchanges::list))
+        .route("/v1/exchanges/{id}", get(exchanges::one))
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .layer(DefaultBodyLimit::max(LONGEST))
+        .layer(middleware::from_fn_with_state(
+            Guard::of(address),
+            guard::admit,
+        ))
+        .layer(middleware::map_response(harden))
+        .with_state(sides)
 }
 
-async fn ready(State(sides): State<Sides>) -> StatusCode {
-    if sides.ready.load(Ordering::Acquire) {
-        StatusCode::OK
-    } else {
-        StatusCode::SERVICE_UNAVAILABLE
-    }
+async fn not_found(request: Request) -> Problem {
+    let path = problem::start(request.uri().path());
+    Problem::new(
+        Code::NotFound,
+        format!(
+            "there is nothing at {path:?}; there are /v1/rules, /v1/exchanges and /v1/exchanges/ID"
+        ),
+    )
+}
+
+async fn method_not_allowed(request: Request) -> Problem {
+    let method = problem::start(request.method().as_str());
+    Problem::new(
+        Code::MethodNotAllowed,
+        format!("found method {method:?}; the field Allow says what is allowed here"),
+    )
+}
+
+// What is asked here is true for now only, and is nothing that a browser should interpret.
+async fn harden(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    );
+    response
 }

@@ -2,9 +2,16 @@
 //!
 //! In: one YAML file. Out: a [`Config`] whose every field is decided, or an error that names file, line, what was found
 //! and what is allowed. What may change while running stands under `rules` in the same file and is `filters`' own.
+//! Nothing here is opened, bound or resolved.
+
+mod check;
+mod leaf;
+mod place;
+mod read;
+mod wording;
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use greylag_filters::rules::Rules;
@@ -12,6 +19,8 @@ use greylag_filters::units::{Period, Size};
 use ipnet::IpNet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub use read::Fault;
 
 /// The configuration file.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -27,8 +36,8 @@ pub struct Config {
     #[serde(default)]
     pub observe: Observe,
     /// Address ranges whose force and traffic-class headers are believed; from others those headers mean nothing.
-    /// Default: loopback and the private ranges.
-    #[serde(default = "private_ranges")]
+    /// `IP/BITS`, or a single `IP`. Default: loopback and the private ranges.
+    #[serde(default = "private_ranges", deserialize_with = "leaf::ranges")]
     #[schemars(with = "Vec<String>")]
     pub trusted: Vec<IpNet>,
     /// What is written about exchanges.
@@ -49,6 +58,7 @@ pub struct Config {
 #[serde(deny_unknown_fields)]
 pub struct Listener {
     /// `IP:PORT`; port 0 lets the system choose.
+    #[serde(deserialize_with = "leaf::address")]
     pub address: SocketAddr,
 }
 
@@ -65,6 +75,7 @@ impl Listener {
 #[serde(deny_unknown_fields, default)]
 pub struct Admin {
     /// `IP:PORT`, a loopback address. Default: `127.0.0.1:9901`.
+    #[serde(deserialize_with = "leaf::address")]
     pub address: SocketAddr,
 }
 
@@ -81,6 +92,7 @@ impl Default for Admin {
 #[serde(deny_unknown_fields, default)]
 pub struct Observe {
     /// `IP:PORT`. Default: `0.0.0.0:9902`.
+    #[serde(deserialize_with = "leaf::address")]
     pub address: SocketAddr,
 }
 
@@ -179,97 +191,5 @@ fn one() -> usize {
     1
 }
 
-/// Why a configuration cannot be used; each line of it is a sentence for people.
-#[derive(Debug, thiserror::Error)]
-pub enum Fault {
-    /// The file cannot be read.
-    #[error("{path}: {error}")]
-    Unreadable {
-        /// The file.
-        path: String,
-        /// What the system said.
-        error: std::io::Error,
-    },
-    /// The file is not YAML, or says something that has no meaning here.
-    #[error("{path}:{place}{what}")]
-    Malformed {
-        /// The file.
-        path: String,
-        /// `LINE:COLUMN: `, or nothing where it is not known.
-        place: String,
-        /// What was found and what is allowed.
-        what: String,
-    },
-    /// The file says things that do not fit together; all of them.
-    #[error("{}", problems.join("\n"))]
-    Problems {
-        /// One line each.
-        problems: Vec<String>,
-    },
-}
-
-impl Config {
-    /// Reads and checks a file.
-    ///
-    /// # Errors
-    /// A [`Fault`]; of what does not fit together, all at once.
-    pub fn load(path: &Path) -> Result<Config, Fault> {
-        let name = path.display().to_string();
-        let text = std::fs::read_to_string(path).map_err(|error| Fault::Unreadable {
-            path: name.clone(),
-            error,
-        })?;
-        Config::read(&text, &name)
-    }
-
-    /// Reads and checks the text of a file called `name`.
-    ///
-    /// # Errors
-    /// A [`Fault`]; of what does not fit together, all at once.
-    pub fn read(text: &str, name: &str) -> Result<Config, Fault> {
-        let config: Config = serde_saphyr::from_str(text).map_err(|error| Fault::Malformed {
-            path: name.to_owned(),
-            place: error
-                .location()
-                .map(|at| format!("{}:{}: ", at.line(), at.column()))
-                .unwrap_or_default(),
-            what: error.to_string(),
-        })?;
-        let mut problems = config.problems();
-        if let Err(found) = greylag_filters::rules::compile(&config.rules) {
-            problems.extend(found.iter().map(ToString::to_string));
-        }
-        if problems.is_empty() {
-            return Ok(config);
-        }
-        Err(Fault::Problems {
-            problems: problems
-                .into_iter()
-                .map(|problem| format!("{name}: {problem}"))
-                .collect(),
-        })
-    }
-
-    fn problems(&self) -> Vec<String> {
-        let mut problems = Vec::new();
-        if self.listen.is_empty() {
-            problems.push("listen: found no address, at least one is needed".into());
-        }
-        if !(1..=256).contains(&self.workers) {
-            problems.push(format!(
-                "workers: found {}, allowed are 1 to 256",
-                self.workers
-            ));
-        }
-        if !self.admin.address.ip().is_loopback() {
-            problems.push(format!(
-                "admin.address: found {}, allowed are loopback addresses, such as 127.0.0.1:9901",
-                self.admin.address
-            ));
-        }
-        if self.limits.connections == 0 {
-            problems.push("limits.connections: found 0, at least 1 is needed".into());
-        }
-        problems
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,8 @@
 
 #[path = "it/access_log.rs"]
 mod access_log;
+#[path = "it/admin.rs"]
+mod admin;
 #[path = "it/answers.rs"]
 mod answers;
 #[path = "it/bad_engines.rs"]
@@ -13,6 +15,12 @@ mod bad_requests;
 mod basics;
 #[path = "it/bodies.rs"]
 mod bodies;
+#[path = "it/commands.rs"]
+mod commands;
+#[path = "it/exchanges.rs"]
+mod exchanges;
+#[path = "it/guard.rs"]
+mod guard;
 #[path = "it/hand.rs"]
 mod hand;
 #[path = "it/harness.rs"]
@@ -21,6 +29,8 @@ mod harness;
 mod limits;
 #[path = "it/marks.rs"]
 mod marks;
+#[path = "it/observe.rs"]
+mod observe;
 #[path = "it/payload.rs"]
 mod payload;
 #[path = "it/promtool.rs"]
@@ -31,5 +41,9 @@ mod readme;
 mod recorded;
 #[path = "it/retry.rs"]
 mod retry;
+#[path = "it/samples.rs"]
+mod samples;
+#[path = "it/talk.rs"]
+mod talk;
 #[path = "it/tidy.rs"]
 mod tidy;

@@ -1,0 +1,156 @@
+//! `/v1/exchanges`: the last exchanges, with the timeline of their tokens.
+//!
+//! In: GET, with filters. Out: what the log says of each, newest first. What has left the ring is not found.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, Query, State};
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::response::IntoResponse;
+use greylag_filters::outcome::Outcome;
+
+use super::Sides;
+use super::problem::{Code, Problem, start};
+use super::query::{self, Pairs};
+use crate::record::Record;
+use crate::telemetry::line;
+
+const USUAL: usize = 100;
+const MOST: usize = 1000;
+
+/// `GET /v1/exchanges`.
+pub async fn list(
+    State(sides): State<Sides>,
+    Query(pairs): Query<Pairs>,
+) -> Result<impl IntoResponse, Problem> {
+    let [limit, engine, outcome, id] = query::take(pairs, ["limit", "engine", "outcome", "id"])?;
+    let limit = limit.as_deref().map_or(Ok(USUAL), read_limit)?;
+    let outcome = outcome.as_deref().map(read_outcome).transpose()?;
+    let wanted = |record: &Record| {
+        engine
+            .as_deref()
+            .is_none_or(|engine| record.engine.as_deref() == Some(engine))
+            && outcome.is_none_or(|outcome| record.outcome == outcome)
+            && id.as_deref().is_none_or(|id| *record.id == *id)
+    };
+    let records = sides.shared.telemetry.ring.newest(limit, wanted);
+    // One by one, so that only one is held as a tree at a time.
+    let mut json = String::from("{\"exchanges\":[");
+    for (index, record) in records.iter().enumerate() {
+        if index > 0 {
+            json.push(',');
+        }
+        json.push_str(&line::entry(record).to_string());
+    }
+    json.push_str("]}");
+    Ok((JSON, Body::from(json)))
+}
+
+const JSON: [(HeaderName, HeaderValue); 1] = [(
+    header::CONTENT_TYPE,
+    HeaderValue::from_static("application/json"),
+)];
+
+/// `GET /v1/exchanges/{id}`: the newest of that id, since callers choose ids and may repeat them.
+pub async fn one(
+    State(sides): State<Sides>,
+    id: Result<Path<String>, PathRejection>,
+    Query(pairs): Query<Pairs>,
+) -> Result<impl IntoResponse, Problem> {
+    let [] = query::take(pairs, [])?;
+    let Path(id) =
+        id.map_err(|_| Problem::new(Code::NotFound, "an id is UTF-8 text, and this one is not"))?;
+    let found = sides
+        .shared
+        .telemetry
+        .ring
+        .newest(1, |record| *record.id == *id);
+    match found.first() {
+        Some(record) => Ok(Json(line::entry(record))),
+        None => {
+            let id = start(&id);
+            let what =
+                format!("exchange {id:?} is not among the last ones, which limits.ring bounds");
+            Err(Problem::new(Code::NotFound, what))
+        }
+    }
+}
+
+fn read_limit(text: &str) -> Result<usize, Problem> {
+    match text.parse::<usize>() {
+        Ok(limit) if (1..=MOST).contains(&limit) => Ok(limit),
+        Ok(_) | Err(_) => {
+            let found = start(text);
+            Err(query::bad(format!(
+                "limit: found {found:?}, allowed are 1 to {MOST}"
+            )))
+        }
+    }
+}
+
+fn read_outcome(text: &str) -> Result<Outcome, Problem> {
+    OUTCOMES
+        .into_iter()
+        .find(|outcome| outcome.label() == text)
+        .ok_or_else(|| {
+            let found = start(text);
+            let allowed = OUTCOMES.map(Outcome::label).join(", ");
+            query::bad(format!("outcome: found {found:?}, allowed: {allowed}"))
+        })
+}
+
+const OUTCOMES: [Outcome; 9] = [
+    Outcome::Ok,
+    Outcome::Truncated,
+    Outcome::ErrorInStream,
+    Outcome::EngineError,
+    Outcome::EngineReset,
+    Outcome::Timeout,
+    Outcome::ClientGone,
+    Outcome::Refused,
+    Outcome::Drained,
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // A new outcome fails to compile here until it is named, and then fails the test until it can be asked for.
+    fn place(outcome: Outcome) -> usize {
+        match outcome {
+            Outcome::Ok => 0,
+            Outcome::Truncated => 1,
+            Outcome::ErrorInStream => 2,
+            Outcome::EngineError => 3,
+            Outcome::EngineReset => 4,
+            Outcome::Timeout => 5,
+            Outcome::ClientGone => 6,
+            Outcome::Refused => 7,
+            Outcome::Drained => 8,
+        }
+    }
+
+    #[test]
+    fn every_outcome_can_be_asked_for() {
+        for (index, outcome) in OUTCOMES.into_iter().enumerate() {
+            assert_eq!(place(outcome), index);
+            assert_eq!(read_outcome(outcome.label()).ok(), Some(outcome));
+        }
+        assert!(read_outcome("OK").is_err());
+    }
+
+    #[test]
+    fn a_limit_is_from_1_to_1000() {
+        let check = |text: &str, expected: Option<usize>| {
+            assert_eq!(read_limit(text).ok(), expected, "{text}")
+        };
+        check("1", Some(1));
+        check("1000", Some(1000));
+        check("0", None);
+        check("1001", None);
+        check("-1", None);
+        check("ten", None);
+        check("", None);
+    }
+}

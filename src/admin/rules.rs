@@ -1,0 +1,205 @@
+//! `/v1/rules`: the base, whole.
+//!
+//! In: GET, or PUT with the rules as JSON. Out: the rules in force, or the version that came of them. A PUT is checked
+//! whole and put in force whole, or changes nothing. Each change is logged with who made it and what became of it.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{ConnectInfo, Query, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::IntoResponse;
+use greylag_filters::rules::{self, Rules};
+use serde::Serialize;
+
+use super::problem::{Code, Problem, start};
+use super::query::{self, Pairs};
+use super::{LONGEST, Sides};
+use crate::side::Peer;
+use crate::snapshot::{EntityTags, Refused, Snapshot};
+
+/// `GET /v1/rules`.
+pub async fn read(
+    State(sides): State<Sides>,
+    Query(pairs): Query<Pairs>,
+) -> Result<impl IntoResponse, Problem> {
+    let [] = query::take(pairs, [])?;
+    let snapshot = sides.shared.store.current();
+    Ok((
+        about(&sides, &snapshot),
+        Json(snapshot.rules.written()).into_response(),
+    ))
+}
+
+/// What a PUT came to.
+#[derive(Debug, Serialize)]
+struct Published {
+    /// The version in force; of a dry run, the version that it would be.
+    version: u64,
+    /// The hash of the rules that were sent.
+    hash: String,
+    /// Whether they only were compiled.
+    dry_run: bool,
+}
+
+/// `PUT /v1/rules`.
+pub async fn replace(
+    State(sides): State<Sides>,
+    ConnectInfo(Peer(peer)): ConnectInfo<Peer>,
+    Query(pairs): Query<Pairs>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<impl IntoResponse, Problem> {
+    let dry_run = is_dry_run(pairs)?;
+    is_json(&headers)?;
+    let expected = if_match(&headers);
+    let rules =
+        parse(&body.map_err(unreadable)?).inspect_err(|_| tried(&sides, dry_run, "invalid"))?;
+    if dry_run {
+        return try_out(&sides, &rules, expected.as_ref());
+    }
+    match sides.shared.store.publish(&rules, expected.as_ref()) {
+        Ok(snapshot) => {
+            sides.shared.telemetry.models.learn(&snapshot);
+            tried(&sides, dry_run, "ok");
+            let (hash, version) = (hex(snapshot.rules.hash()), snapshot.version);
+            // Versions are counted under the lock that publishes, so the one before is the one that was replaced.
+            let from = version - 1;
+            tracing::info!(%peer, from, to = version, hash, "rules replaced through the API");
+            Ok((
+                about(&sides, &snapshot),
+                Json(Published {
+                    version,
+                    hash,
+                    dry_run,
+                }),
+            ))
+        }
+        Err(Refused::Conflict { current }) => {
+            tried(&sides, dry_run, "conflict");
+            tracing::warn!(%peer, current, "rules sent to the API were refused: others are in force by now");
+            Err(conflict(&current))
+        }
+        Err(Refused::Problems(problems)) => {
+            tried(&sides, dry_run, "invalid");
+            tracing::warn!(%peer, problems = problems.len(), "rules sent to the API were refused: they do not compile");
+            Err(invalid(problems))
+        }
+    }
+}
+
+type Answer = ([(&'static str, String); 3], Json<Published>);
+
+// What a publication would say, and nothing is published.
+fn try_out(sides: &Sides, rules: &Rules, expected: Option<&EntityTags>) -> Result<Answer, Problem> {
+    let compiled = rules::compile(rules).map_err(invalid)?;
+    let current = sides.shared.store.current();
+    let tag = sides.shared.store.entity_tag(&current);
+    if expected.is_some_and(|expected| !expected.allow(&tag)) {
+        return Err(conflict(&tag));
+    }
+    let published = Published {
+        version: current.version + 1,
+        hash: hex(compiled.hash()),
+        dry_run: true,
+    };
+    Ok((about(sides, &current), Json(published)))
+}
+
+// The rules in force, as fields of the head.
+fn about(sides: &Sides, snapshot: &Arc<Snapshot>) -> [(&'static str, String); 3] {
+    [
+        ("etag", sides.shared.store.entity_tag(snapshot)),
+        ("x-greylag-rules-version", snapshot.version.to_string()),
+        ("x-greylag-rules-hash", hex(snapshot.rules.hash())),
+    ]
+}
+
+fn hex(hash: u64) -> String {
+    format!("{hash:016x}")
+}
+
+fn tried(sides: &Sides, dry_run: bool, result: &'static str) {
+    if !dry_run {
+        sides.shared.telemetry.metrics.reloaded(result);
+    }
+}
+
+fn is_dry_run(pairs: Pairs) -> Result<bool, Problem> {
+    let [dry_run] = query::take(pairs, ["dry_run"])?;
+    match dry_run.as_deref() {
+        None | Some("false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(other) => {
+            let found = start(other);
+            Err(query::bad(format!(
+                "dry_run: found {found:?}, allowed are true and false"
+            )))
+        }
+    }
+}
+
+// A form of another site cannot send this type without asking first.
+fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
+    let found = headers
+        .get(header::CONTENT_TYPE)
+        .map(|value| value.to_str().unwrap_or_default());
+    let media = found.map(|found| found.split(';').next().unwrap_or(found).trim());
+    match media {
+        Some(media) if media.eq_ignore_ascii_case("application/json") => Ok(()),
+        Some(media) => Err(not_json(&format!("{:?}", start(media)))),
+        None => Err(not_json("no content-type")),
+    }
+}
+
+fn not_json(found: &str) -> Problem {
+    Problem::new(
+        Code::NotJson,
+        format!("found {found}; the content-type must be application/json"),
+    )
+}
+
+// Several fields are one list (RFC 9110 §5.3).
+fn if_match(headers: &HeaderMap) -> Option<EntityTags> {
+    let values = headers.get_all(header::IF_MATCH).iter();
+    let values: Vec<&str> = values
+        .map(|value| value.to_str().unwrap_or_default())
+        .collect();
+    (!values.is_empty()).then(|| EntityTags::parse(&values.join(",")))
+}
+
+fn unreadable(rejection: BytesRejection) -> Problem {
+    if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
+        let what = format!("found more than {LONGEST} bytes; rules may have up to that many");
+        return Problem::new(Code::BodyTooLarge, what);
+    }
+    Problem::new(Code::BadBody, "the body ended before it was whole")
+}
+
+fn parse(body: &[u8]) -> Result<Rules, Problem> {
+    serde_json::from_slice(body).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        let message = error.to_string();
+        let suffix = format!(" at line {line} column {column}");
+        let what = start(message.strip_suffix(&suffix).unwrap_or(&message));
+        let detail = format!("line {line}, column {column}: {what}");
+        Problem::new(Code::BadJson, detail).at(line, column)
+    })
+}
+
+fn conflict(current: &str) -> Problem {
+    let what = format!(
+        "If-Match does not name the rules in force, which are {current}; read them again and edit those"
+    );
+    Problem::new(Code::Conflict, what)
+}
+
+fn invalid(problems: Vec<rules::Problem>) -> Problem {
+    let found = match problems.len() {
+        1 => "there is 1 problem".to_owned(),
+        many => format!("there are {many} problems"),
+    };
+    Problem::new(Code::InvalidRules, format!("{found}; nothing was changed")).with(problems)
+}

@@ -1,0 +1,78 @@
+//! `greylag run`: serve until a signal, then end well.
+//!
+//! In: a configuration file. Out: exit code 0 once everything has ended, also when connections had to be cut; a second
+//! signal ends the process at once.
+
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+use crate::app::App;
+use tokio::runtime::Builder;
+use tokio::sync::oneshot;
+
+use super::check::load;
+use super::signals::Signals;
+use super::{Exit, complain, log_to_stderr};
+
+/// Serves; returns the exit code of a process that has served.
+pub(super) fn run(file: &Path) -> Result<ExitCode, Exit> {
+    let config = load(file)?;
+    log_to_stderr();
+    let failed = |error: io::Error| {
+        complain(&format_args!("{}: {error}", file.display()));
+        Exit::System
+    };
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(failed)?;
+    runtime.block_on(async {
+        // Caught before anything serves, so that a signal at any time ends it well.
+        let signals = Signals::catch().map_err(failed)?;
+        let app = App::start(config).map_err(failed)?;
+        announce(&app);
+        serve(app, signals).await.map_err(failed)
+    })
+}
+
+fn announce(app: &App) {
+    for address in &app.addresses {
+        tracing::info!(%address, "clients connect here");
+    }
+    tracing::info!(address = %app.admin, "the admin API is here");
+    tracing::info!(address = %app.observe, "metrics and health are here");
+    let snapshot = app.shared.store.current();
+    let hash = format!("{:016x}", snapshot.rules.hash());
+    tracing::info!(version = snapshot.version, hash, "rules in force");
+}
+
+async fn serve(app: App, mut signals: Signals) -> io::Result<ExitCode> {
+    let signal = signals.next().await;
+    tracing::info!(
+        signal,
+        "ending: running answers may finish; a second signal ends at once"
+    );
+    let (ended, mut end) = oneshot::channel();
+    // Stopping blocks, and the second signal has to be heard meanwhile.
+    let stopper = std::thread::Builder::new().name("stop".into());
+    stopper.spawn(move || {
+        // The receiver is gone after a second signal.
+        let _ = ended.send(app.stop());
+    })?;
+    tokio::select! {
+        cut = &mut end => {
+            let cut = cut.unwrap_or_default();
+            if cut > 0 {
+                tracing::warn!(connections = cut, "ended; connections were cut, since limits.drain had passed");
+            } else {
+                tracing::info!("ended; no connection was cut");
+            }
+            Ok(ExitCode::SUCCESS)
+        }
+        signal = signals.next() => {
+            tracing::warn!(signal, "ended at once by a second signal");
+            Ok(ExitCode::from(128 + signal))
+        }
+    }
+}

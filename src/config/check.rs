@@ -1,0 +1,129 @@
+//! What must hold between the keys of a configuration.
+//!
+//! In: a configuration whose values are well-formed each. Out: everything that is wrong with it, rules aside, which are
+//! compiled on their own.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use greylag_filters::rules::Problem;
+use greylag_filters::units::{Period, Size};
+
+use super::Config;
+
+/// The most worker threads.
+const WORKERS: usize = 256;
+/// The longest time that is waited for anything: far from where adding it to a point in time could overflow.
+const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
+impl Config {
+    /// All problems, rules aside.
+    pub(super) fn problems(&self) -> Vec<Problem> {
+        let mut problems = Problems::default();
+        self.check_addresses(&mut problems);
+        if !(1..=WORKERS).contains(&self.workers) {
+            let what = format!("found {}, allowed are 1 to {WORKERS}", self.workers);
+            problems.add("workers", what);
+        }
+        self.check_limits(&mut problems);
+        problems.0
+    }
+
+    fn check_addresses(&self, problems: &mut Problems) {
+        if self.listen.is_empty() {
+            problems.add("listen", "found no address, at least one is needed");
+        }
+        if !self.admin.address.ip().is_loopback() {
+            let what = format!(
+                "found {}, allowed are loopback addresses, such as 127.0.0.1:9901",
+                self.admin.address
+            );
+            problems.add("admin.address", what);
+        }
+        let mut taken: Vec<(String, SocketAddr)> = Vec::new();
+        let listen = self.listen.iter().enumerate();
+        let all = listen
+            .map(|(index, listener)| (format!("listen[{index}].address"), listener.address))
+            .chain([
+                ("admin.address".to_owned(), self.admin.address),
+                ("observe.address".to_owned(), self.observe.address),
+            ]);
+        for (path, address) in all {
+            if let Some((other, there)) = taken.iter().find(|(_, there)| overlap(address, *there)) {
+                let what = format!("{address} is taken by {other} ({there})");
+                problems.add(&path, what);
+            }
+            taken.push((path, address));
+        }
+    }
+
+    fn check_limits(&self, problems: &mut Problems) {
+        let limits = &self.limits;
+        if limits.connections == 0 {
+            problems.add("limits.connections", "found 0, at least 1 is needed");
+        }
+        let mut size = |path: &str, size: Size| {
+            if size.bytes() == 0 {
+                problems.add(path, "found 0B, at least 1B is needed");
+            }
+        };
+        size("limits.body", limits.body);
+        size("limits.memory", limits.memory);
+        size("limits.event", limits.event);
+        let mut period = |path: &str, period: Period, least: Duration| {
+            if period.get() < least {
+                problems.add(path, format!("found {period}, it must be longer than 0s"));
+            } else if period.get() > LONGEST {
+                problems.add(path, format!("found {period}, allowed is up to 365d"));
+            }
+        };
+        period("limits.write", limits.write, Duration::from_nanos(1));
+        period("limits.drain", limits.drain, Duration::ZERO);
+        period("limits.drain_wait", limits.drain_wait, Duration::ZERO);
+    }
+}
+
+#[derive(Default)]
+struct Problems(Vec<Problem>);
+
+impl Problems {
+    fn add(&mut self, path: &str, what: impl Into<String>) {
+        self.0.push(Problem {
+            path: path.to_owned(),
+            what: what.into(),
+        });
+    }
+}
+
+// Whether the two cannot both be listened on. Port 0 is another port each time.
+fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
+    // Linux lets `[::]` take IPv4 connections too.
+    let covers = |wide: IpAddr, narrow: IpAddr| {
+        wide.is_unspecified() && (wide.is_ipv6() || narrow.is_ipv4())
+    };
+    a.port() == b.port()
+        && a.port() != 0
+        && (a.ip() == b.ip() || covers(a.ip(), b.ip()) || covers(b.ip(), a.ip()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::overlap;
+
+    #[test]
+    fn addresses_overlap_where_the_system_would_refuse_the_second() {
+        let check = |a: &str, b: &str, expected: bool| {
+            let (a, b) = (a.parse().unwrap(), b.parse().unwrap());
+            assert_eq!(overlap(a, b), expected, "{a} {b}");
+            assert_eq!(overlap(b, a), expected, "{b} {a}");
+        };
+        check("127.0.0.1:1", "127.0.0.1:1", true);
+        check("127.0.0.1:1", "127.0.0.1:2", false);
+        check("127.0.0.1:1", "127.0.0.2:1", false);
+        check("0.0.0.0:1", "127.0.0.1:1", true);
+        check("[::]:1", "127.0.0.1:1", true);
+        check("[::]:1", "0.0.0.0:1", true);
+        check("0.0.0.0:1", "[::1]:1", false);
+        check("127.0.0.1:0", "127.0.0.1:0", false);
+    }
+}
