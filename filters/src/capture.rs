@@ -2,6 +2,11 @@
 //!
 //! In: the files under `fixtures`. Out: the first answer of each, its head and body parted and its chunks apart.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "recorded answers are files, and this module is there for tests alone"
+)]
+
 use std::path::Path;
 
 /// One recorded exchange.
