@@ -7,8 +7,8 @@ use std::time::Duration;
 use greylag::record::Record;
 use greylag_filters::outcome::Outcome;
 use greylag_sim::{Cuts, Ending, Engine, Script, Settings, Step, refusing_address};
-use tokio::io::AsyncWriteExt;
-use tokio::net::{TcpSocket, TcpStream};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use crate::harness::{Client, DEADLINE, Greylag, contains, engines, eventually, within};
 use crate::recorded;
@@ -275,6 +275,40 @@ async fn while_its_body_is_passed_on() {
             assert_eq!(record.outcome, Outcome::ClientGone, "{way:?}");
             assert_eq!(aborts(&greylag).await, 1.0, "{way:?}");
         }
+    }
+}
+
+#[tokio::test]
+async fn while_greylag_writes_to_an_engine_that_takes_nothing() {
+    for way in WAYS {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+        let rules = engines(&[("stable", listener.local_addr().unwrap())]);
+        let greylag = Greylag::start(&rules.to_string());
+        let mut client = Client::to(greylag.address()).await;
+        // More than the buffers of the sockets on the way hold.
+        let body = STREAM.replace("hi", &"hi".repeat(4 << 20));
+        ask(&mut client, &[], &body).await;
+        // Greylag also asks for the models, on a connection of its own.
+        let mut head = [0; 4];
+        let mut engine = loop {
+            let (mut socket, _) = within("a connection", listener.accept()).await.unwrap();
+            within("a head", socket.read_exact(&mut head))
+                .await
+                .unwrap();
+            if &head == b"POST" {
+                break socket;
+            }
+        };
+        let _held = leave(client, way).await;
+        let record = only_record(&greylag).await;
+        assert_eq!(record.outcome, Outcome::ClientGone, "{way:?}");
+        assert_eq!(record.times.written, None, "{way:?}");
+        assert_eq!(aborts(&greylag).await, 1.0, "{way:?}");
+        assert_eq!(greylag.app().shared.budget.taken(), 0, "{way:?}");
+        // What was written before, then the end: the connection is not kept for another request.
+        let mut rest = Vec::new();
+        let end = within("the end", engine.read_to_end(&mut rest)).await;
+        assert!(end.is_err() || rest.len() < body.len(), "{way:?}");
     }
 }
 
