@@ -103,7 +103,7 @@ async fn steps(
     client: &mut Client,
     cut: &mut Cut,
 ) -> Result<(), Stop> {
-    head::admit(client.head())?;
+    head::admit(client.head()).inspect_err(|_| client.close_after())?;
     let body = body::take(worker, exchange, client, cut).await?;
     let request = request::plan(worker, exchange, client.head(), body)?;
     let sent = send::send(worker, exchange, client, cut, request).await?;

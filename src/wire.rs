@@ -34,6 +34,8 @@ pub struct Wire {
     ahead: Vec<u8>,
     given: usize,
     lookout: Lookout,
+    // bytes that the peer has sent, as far as they were read
+    received: u64,
 }
 
 /// While it is on, reading a [`Wire`] tells of nothing but the peer's end.
@@ -74,8 +76,14 @@ impl Wire {
             dirty: false,
             ahead: Vec::new(),
             given: 0,
+            received: 0,
             lookout: Lookout::default(),
         }
+    }
+
+    /// Bytes that the peer has sent until now, as far as they were read.
+    pub fn received(&self) -> u64 {
+        self.received
     }
 
     /// What turns reading into watching.
@@ -115,6 +123,7 @@ impl Wire {
         let read = Pin::new(self.stream.get_mut()).poll_read(cx, &mut buffer);
         self.ahead.clear();
         self.ahead.extend_from_slice(buffer.filled());
+        self.received += self.ahead.len() as u64;
         self.given = 0;
         read.map(|_| ())
     }
@@ -156,7 +165,10 @@ impl AsyncRead for Wire {
             self.given += taken;
             return Poll::Ready(Ok(()));
         }
-        Pin::new(self.stream.get_mut()).poll_read(cx, buf)
+        let before = buf.filled().len();
+        let read = Pin::new(self.stream.get_mut()).poll_read(cx, buf);
+        self.received += (buf.filled().len() - before) as u64;
+        read
     }
 }
 

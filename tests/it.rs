@@ -1,10 +1,20 @@
 //! All integration tests, in one binary: a module a subject, real sockets on ports that the system picks; and the house
 //! rules, read from the repository's own files.
 
+#[path = "it/access_log.rs"]
+mod access_log;
 #[path = "it/admin.rs"]
 mod admin;
+#[path = "it/answers.rs"]
+mod answers;
+#[path = "it/bad_engines.rs"]
+mod bad_engines;
+#[path = "it/bad_requests.rs"]
+mod bad_requests;
 #[path = "it/basics.rs"]
 mod basics;
+#[path = "it/bodies.rs"]
+mod bodies;
 #[path = "it/churn.rs"]
 mod churn;
 #[path = "it/commands.rs"]
@@ -17,12 +27,18 @@ mod exchanges;
 mod gate;
 #[path = "it/guard.rs"]
 mod guard;
+#[path = "it/hand.rs"]
+mod hand;
 #[path = "it/harness.rs"]
 mod harness;
 #[path = "it/injection.rs"]
 mod injection;
 #[path = "it/leaving.rs"]
 mod leaving;
+#[path = "it/limits.rs"]
+mod limits;
+#[path = "it/marks.rs"]
+mod marks;
 #[path = "it/observe.rs"]
 mod observe;
 #[path = "it/payload.rs"]
@@ -33,6 +49,8 @@ mod promtool;
 mod readme;
 #[path = "it/recorded.rs"]
 mod recorded;
+#[path = "it/retry.rs"]
+mod retry;
 #[path = "it/samples.rs"]
 mod samples;
 #[path = "it/talk.rs"]

@@ -7,10 +7,12 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use bytes::Bytes;
-use pingora_core::protocols::Stream;
+use http::header;
 use pingora_core::protocols::http::v1::server::HttpSession;
+use pingora_core::protocols::{Shutdown, Stream};
 use pingora_core::{Error, ErrorType};
 use pingora_http::{RequestHeader, ResponseHeader};
+use tokio::io::AsyncReadExt;
 use tokio::time::timeout;
 
 use super::head;
@@ -34,6 +36,9 @@ pub struct Client {
     reused: bool,
     // what makes its stream tell of the client's leaving alone
     lookout: Lookout,
+    // whether a head has been read, without which Pingora's session must not be asked about it
+    headed: bool,
+    refused: bool,
 }
 
 /// How a client was lost.
@@ -76,6 +81,8 @@ impl Client {
             closing: false,
             reused: false,
             lookout,
+            headed: false,
+            refused: false,
         }
     }
 
@@ -98,6 +105,9 @@ impl Client {
         match timeout(HEAD, self.session.read_request()).await {
             Ok(Ok(Some(_))) => {
                 head::to_origin_form(self.session.req_header_mut());
+                // Pingora reads the first `Connection` alone, and takes `keep-alive` over `close`.
+                self.headed = true;
+                self.closing |= head::names(self.head(), "close");
                 Ok(())
             }
             Ok(Ok(None)) | Err(_) => Err(NoHead::Silence),
@@ -120,8 +130,8 @@ impl Client {
     /// # Errors
     /// The client is gone.
     pub async fn invite_body(&mut self) -> Result<(), Gone> {
-        let write = self.session.write_continue_response();
-        settle(timeout(self.write_limit, write).await)
+        let invitation = ResponseHeader::build(100, Some(0)).expect("100 is a status");
+        self.write_head(Box::new(invitation)).await
     }
 
     /// The next piece of the request's body, or nothing at its end. Cancel-safe.
@@ -131,7 +141,11 @@ impl Client {
     pub async fn read_body(&mut self) -> Result<Option<Bytes>, LostBody> {
         match timeout(BODY_PAUSE, self.session.read_body_bytes()).await {
             Ok(Ok(piece)) => Ok(piece),
-            Ok(Err(error)) => Err(lost_body(&error)),
+            Ok(Err(error)) => {
+                // Where the next request would begin is not known.
+                self.closing = true;
+                Err(lost_body(&error))
+            }
             Err(_) => Err(LostBody::Refused(Refusal::new(
                 Reason::RequestTimeout,
                 format!(
@@ -157,11 +171,25 @@ impl Client {
     /// # Errors
     /// The client is gone.
     pub async fn write_head(&mut self, head: Box<ResponseHeader>) -> Result<(), Gone> {
-        if self.closing {
+        if self.closing || self.ends_with_connection(&head) {
             self.session.set_server_keepalive(None);
         }
+        let goes_on = head.status.is_informational() && self.session.will_keepalive();
         let write = self.session.write_response_header(head);
-        settle(timeout(self.write_limit, write).await)
+        let written = settle(timeout(self.write_limit, write).await);
+        // Pingora ends the connection after any head that it writes before the request's body has come, but an interim
+        // head is no answer.
+        if goes_on {
+            self.session.set_server_keepalive(Some(0));
+        }
+        written
+    }
+
+    // Pingora finds this out only after it has written `Connection: keep-alive`.
+    fn ends_with_connection(&self, head: &ResponseHeader) -> bool {
+        let framed = head.headers.contains_key(header::CONTENT_LENGTH)
+            || head.headers.contains_key(header::TRANSFER_ENCODING);
+        !framed && self.headed && head::may_have_body(head.status, &self.head().method)
     }
 
     /// Writes a piece of the answer's body; it leaves at once, or before the next wait if the answer has a length.
@@ -218,6 +246,7 @@ impl Client {
     /// # Errors
     /// The client is gone.
     pub async fn refuse(&mut self, refusal: &Refusal) -> Result<(), Gone> {
+        self.refused = true;
         let (head, body) = refusal.answer();
         self.write_head(head).await?;
         // To a HEAD Pingora writes no body, whatever it is given.
@@ -227,8 +256,14 @@ impl Client {
 
     /// The connection's next request, if there may be one; to be called after a whole answer.
     pub async fn next(mut self) -> Option<Client> {
-        if !self.session.is_body_done() || !self.session.will_keepalive() {
-            self.linger().await;
+        let is_body_done = self.session.is_body_done();
+        if !is_body_done || !self.session.will_keepalive() {
+            // What follows a request that was refused may be unread too.
+            if is_body_done && !self.refused {
+                self.session.shutdown().await;
+            } else {
+                self.linger().await;
+            }
             return None;
         }
         let (lookout, write_limit) = (self.lookout, self.write_limit);
@@ -241,13 +276,17 @@ impl Client {
         Some(client)
     }
 
-    /// Sends the end, then drains what the client still sends, for a bounded while.
-    pub async fn linger(&mut self) {
-        self.session.shutdown().await;
+    /// Sends the end, then drains what the client still sends, for a bounded while. It is not looked into: it may be
+    /// anything, the rest of a head that was none included.
+    pub async fn linger(self) {
+        self.lookout.set(false);
+        let mut stream = self.session.into_inner();
+        Shutdown::shutdown(&mut *stream).await;
         let (pause, mut left) = LINGER;
         let drain = async {
-            while let Ok(Some(piece)) = self.session.read_body_bytes().await {
-                match left.checked_sub(piece.len()) {
+            let mut piece = vec![0; 8 << 10];
+            while let Ok(read @ 1..) = stream.read(&mut piece).await {
+                match left.checked_sub(read) {
                     Some(rest) => left = rest,
                     None => break,
                 }
@@ -282,21 +321,32 @@ fn no_head(error: &Error) -> NoHead {
             NoHead::Silence
         }
         _ => {
-            let cause = error.to_string();
-            let (reason, message) =
-                if cause.contains("larger than") || cause.contains("TooManyHeaders") {
-                    (
-                        Reason::HeadTooLarge,
-                        "the request's head is longer than 1 MiB or has more than 256 fields",
-                    )
-                } else {
-                    (
-                        Reason::BadRequest,
-                        "what came is not an HTTP/1 request, or one whose framing is ambiguous",
-                    )
-                };
+            let (reason, message) = if is_too_large(error) {
+                (
+                    Reason::HeadTooLarge,
+                    "the request's head is longer than 1 MiB, has more than 256 fields or a target over 64 KiB",
+                )
+            } else {
+                (
+                    Reason::BadRequest,
+                    "what came is not an HTTP/1 request, or one whose framing is ambiguous",
+                )
+            };
             NoHead::Refused(Refusal::new(reason, message))
         }
+    }
+}
+
+// Pingora's error names neither in its type. Its text may hold what the client sent, so it is looked at in parts.
+fn is_too_large(error: &Error) -> bool {
+    match &error.cause {
+        Some(cause) => cause.to_string() == "too many headers",
+        None => error.context.as_ref().is_some_and(|context| {
+            let context = context.as_str();
+            let long_target = context.len() > usize::from(u16::MAX);
+            context.starts_with("Request header larger than")
+                || (context.starts_with("invalid uri") && long_target)
+        }),
     }
 }
 

@@ -15,13 +15,13 @@ use crate::reply::Reason;
 /// Turns a target in absolute form (`http://HOST/PATH`), which clients send to proxies, into its path, and its authority
 /// into `Host`, as the server behind a proxy gets them (RFC 9112 §3.2.2). To be done before anything looks at the path.
 pub fn to_origin_form(head: &mut RequestHeader) {
-    let Some(target) = head.raw_path().get(7..).filter(|_| {
-        head.raw_path()
-            .get(..7)
-            .is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"http://"))
-    }) else {
-        return;
-    };
+    let absolute = ["http://", "https://"].iter().find_map(|scheme| {
+        let (start, target) = head.raw_path().split_at_checked(scheme.len())?;
+        start
+            .eq_ignore_ascii_case(scheme.as_bytes())
+            .then_some(target)
+    });
+    let Some(target) = absolute else { return };
     let end = target.iter().position(|byte| matches!(byte, b'/' | b'?'));
     let (authority, rest) = target.split_at(end.unwrap_or(target.len()));
     let (Ok(authority), mut path) = (HeaderValue::from_bytes(authority), rest.to_vec()) else {
@@ -35,7 +35,8 @@ pub fn to_origin_form(head: &mut RequestHeader) {
     }
 }
 
-/// Refuses what is not carried.
+/// Refuses what is not carried, and what the next server could read in another way. Where the next request begins is
+/// then a matter of opinion, so the connection must end.
 pub fn admit(head: &RequestHeader) -> Result<(), Stop> {
     if head.method == Method::CONNECT {
         return Err(Stop::refuse(
@@ -43,16 +44,42 @@ pub fn admit(head: &RequestHeader) -> Result<(), Stop> {
             "CONNECT is not carried: this is a reverse proxy",
         ));
     }
-    if let Some(protocol) = head.headers.get(header::UPGRADE)
-        && names(head, "upgrade")
-    {
+    if let Some(protocol) = foreign_upgrade(head) {
         return Err(Stop::refuse(
             Reason::Unsupported,
             format!("upgrades are not carried, found {protocol:?}"),
         ));
     }
-    let expect = head.headers.get(header::EXPECT);
-    if expect.is_some_and(|expect| !expect.as_bytes().eq_ignore_ascii_case(b"100-continue")) {
+    // Pingora has made sure that the last coding is `chunked`, and reads no other.
+    let mut codings = head.headers.get_all(header::TRANSFER_ENCODING).iter();
+    if !codings.all(is_chunked)
+        || head
+            .headers
+            .get_all(header::TRANSFER_ENCODING)
+            .iter()
+            .count()
+            > 1
+    {
+        return Err(Stop::refuse(
+            Reason::Unsupported,
+            "the only transfer coding that is read is chunked, once",
+        ));
+    }
+    let whole_server = head.method == Method::OPTIONS && head.raw_path() == b"*";
+    if !whole_server && !head.raw_path().starts_with(b"/") {
+        return Err(Stop::refuse(
+            Reason::BadRequest,
+            "the request's target is neither a path nor an http URL",
+        ));
+    }
+    if head.version == Version::HTTP_11 && !head.headers.contains_key(header::HOST) {
+        return Err(Stop::refuse(
+            Reason::BadRequest,
+            "an HTTP/1.1 request needs a Host",
+        ));
+    }
+    let mut expected = head.headers.get_all(header::EXPECT).iter();
+    if !expected.all(|expected| expected.as_bytes().eq_ignore_ascii_case(b"100-continue")) {
         return Err(Stop::refuse(
             Reason::ExpectationFailed,
             "the only expectation that can be met is 100-continue",
@@ -61,7 +88,21 @@ pub fn admit(head: &RequestHeader) -> Result<(), Stop> {
     Ok(())
 }
 
-fn names(head: &RequestHeader, option: &str) -> bool {
+fn is_chunked(coding: &HeaderValue) -> bool {
+    coding.as_bytes().eq_ignore_ascii_case(b"chunked")
+}
+
+// An upgrade that is asked for. One to h2c alone is ignored, as RFC 9110 §7.8 allows: Java's client asks for it with
+// every first request, and goes on with HTTP/1.1.
+fn foreign_upgrade(head: &RequestHeader) -> Option<&HeaderValue> {
+    let mut upgrades = head.headers.get_all(header::UPGRADE).iter();
+    upgrades.find(|protocol| {
+        !protocol.as_bytes().eq_ignore_ascii_case(b"h2c") && names(head, "upgrade")
+    })
+}
+
+/// Whether the head's `Connection` names `option`.
+pub fn names(head: &RequestHeader, option: &str) -> bool {
     head.headers
         .get_all(header::CONNECTION)
         .iter()

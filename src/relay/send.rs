@@ -48,15 +48,12 @@ pub async fn send(
         cut,
         request,
         patience,
-        interim: false,
     };
     let (call, is_complete) = match attempt.make(false).await {
         Err(Failed {
-            stop: Stop::Broken(broken),
-            reused: true,
-        }) if attempt.may_repeat() && !matches!(broken, Broken::Garbage) => {
-            attempt.make(true).await.map_err(|failed| failed.stop)?
-        }
+            stop: Stop::Broken(_),
+            stale: true,
+        }) if attempt.request.is_whole => attempt.make(true).await.map_err(|failed| failed.stop)?,
         other => other.map_err(|failed| failed.stop)?,
     };
     let Attempt {
@@ -80,32 +77,29 @@ struct Attempt<'a> {
     cut: &'a mut Cut,
     request: Request,
     patience: Patience,
-    // whether the client has been sent an interim answer
-    interim: bool,
 }
 
 struct Failed {
     stop: Stop,
-    reused: bool,
+    // whether a pooled connection is to blame, on which no byte of an answer has come
+    stale: bool,
 }
 
 impl Attempt<'_> {
-    fn may_repeat(&self) -> bool {
-        self.request.is_whole && !self.interim
-    }
-
     async fn make(&mut self, fresh: bool) -> Result<(Call, bool), Failed> {
         self.exchange.record.attempts += 1;
-        let mut call = self.open(fresh).await.map_err(|stop| Failed {
-            stop,
-            reused: false,
-        })?;
-        let reused = call.reused;
-        self.exchange.record.reused = reused;
-        let talked = self.talk(&mut call).await;
-        talked
-            .map(|is_complete| (call, is_complete))
-            .map_err(|stop| Failed { stop, reused })
+        let mut call = self
+            .open(fresh)
+            .await
+            .map_err(|stop| Failed { stop, stale: false })?;
+        self.exchange.record.reused = call.reused;
+        match self.talk(&mut call).await {
+            Ok(is_complete) => Ok((call, is_complete)),
+            Err(stop) => Err(Failed {
+                stop,
+                stale: call.is_stale(),
+            }),
+        }
     }
 
     async fn open(&mut self, fresh: bool) -> Result<Call, Stop> {
@@ -254,7 +248,6 @@ impl Attempt<'_> {
         if let Some(interim) = head::interim(head, self.client.head()) {
             let written = self.client.write_head(interim).await;
             written.map_err(|gone| Stop::left(self.exchange, gone))?;
-            self.interim = true;
         }
         Ok(true)
     }

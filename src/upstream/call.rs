@@ -6,6 +6,7 @@ use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use http::{HeaderValue, header};
 use pingora_core::connectors::TransportConnector;
 use pingora_core::protocols::http::v1::client::HttpSession;
 use pingora_core::upstreams::peer::{HttpPeer, Peer};
@@ -27,6 +28,8 @@ pub struct Call {
     failed: Option<Broken>,
     /// Whether the connection came from the pool.
     pub reused: bool,
+    // what the engine had sent before this request
+    before: u64,
 }
 
 /// What there is to read without waiting.
@@ -99,12 +102,19 @@ impl Call {
     }
 
     fn on(stream: pingora_core::protocols::Stream, peer: &HttpPeer, reused: bool) -> Self {
+        let session = HttpSession::new(stream);
         Call {
-            session: HttpSession::new(stream),
+            before: received(&session),
+            session,
             pool: peer.reuse_hash(),
             failed: None,
             reused,
         }
+    }
+
+    /// Whether the connection had gone stale in the pool, as far as can be told: nothing has come on it since.
+    pub fn is_stale(&self) -> bool {
+        self.reused && received(&self.session) == self.before
     }
 
     /// Writes the request's head.
@@ -143,8 +153,13 @@ impl Call {
     /// # Errors
     /// The connection broke.
     pub async fn read_head(&mut self) -> Result<(), Broken> {
-        let read = self.session.read_response().await;
-        read.map(|_| ()).map_err(|error| broken(&error))
+        if let Err(error) = self.session.read_response().await {
+            return Err(broken(&error));
+        }
+        if is_coded(self.head()) {
+            return Err(Broken::Garbage);
+        }
+        Ok(())
     }
 
     /// The head that was read last.
@@ -195,6 +210,19 @@ impl Call {
             pool.release_stream(stream, key, Some(IDLE));
         }
     }
+}
+
+// Every connection of the pool is a `Wire`.
+fn received(session: &HttpSession) -> u64 {
+    let wire = session.stream().as_any().downcast_ref::<Wire>();
+    wire.map_or(0, Wire::received)
+}
+
+// Whether the body has a transfer coding beside `chunked`, which Pingora would pass on as if it had none.
+fn is_coded(head: &ResponseHeader) -> bool {
+    let mut codings = head.headers.get_all(header::TRANSFER_ENCODING).iter();
+    let is_chunked = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"chunked");
+    codings.next().is_some_and(|first| !is_chunked(first)) || codings.next().is_some()
 }
 
 fn connect_error(error: &BError) -> String {

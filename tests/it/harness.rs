@@ -6,6 +6,7 @@
     reason = "a test's deadline is no exchange's"
 )]
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,6 +15,8 @@ use std::time::{Duration, Instant};
 use greylag::app::App;
 use greylag::config::Config;
 use greylag::record::Record;
+use greylag_sim::Engine;
+use greylag_sim::seen::Request;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -117,6 +120,22 @@ impl Greylag {
     }
 }
 
+impl Greylag {
+    /// Waits until a series of the metrics page is at least `least`, and returns what it is then.
+    pub async fn metric_reaches(&self, series: &str, least: f64) -> f64 {
+        let start = Instant::now();
+        loop {
+            match self.metric(series).await {
+                Some(value) if value >= least => return value,
+                found => assert!(
+                    start.elapsed() < DEADLINE,
+                    "waited {DEADLINE:?} for {series} {least}, found {found:?}"
+                ),
+            }
+        }
+    }
+}
+
 impl Drop for Greylag {
     fn drop(&mut self) {
         if let Some(app) = self.app.take() {
@@ -137,7 +156,7 @@ pub async fn eventually<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T
     }
 }
 
-/// A client: a socket, and what has been read from it and not been used.
+/// One end of a connection: a socket, and what has been read from it and not been used.
 pub struct Client {
     pub socket: TcpStream,
     held: Vec<u8>,
@@ -160,10 +179,12 @@ pub struct Answer {
 impl Answer {
     /// The value of a field.
     pub fn header(&self, name: &str) -> Option<&str> {
-        self.head.lines().skip(1).find_map(|line| {
-            let (found, value) = line.split_once(':')?;
-            found.eq_ignore_ascii_case(name).then(|| value.trim())
-        })
+        self.all(name).first().copied()
+    }
+
+    /// The values of a field, in order.
+    pub fn all(&self, name: &str) -> Vec<&str> {
+        values(&self.head, name)
     }
 
     /// The body as text.
@@ -178,12 +199,25 @@ impl Answer {
     }
 }
 
+/// A request, as an engine got it.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// The head, its blank line included.
+    pub head: String,
+    /// The body without its framing.
+    pub body: Vec<u8>,
+}
+
+impl Asked {
+    /// The values of a field, in order.
+    pub fn all(&self, name: &str) -> Vec<&str> {
+        values(&self.head, name)
+    }
+}
+
 impl Client {
-    /// Connects.
-    pub async fn to(address: SocketAddr) -> Client {
-        let socket = within("connect", TcpStream::connect(address))
-            .await
-            .expect("it listens");
+    /// The end of a connection that was accepted: an engine's.
+    pub fn on(socket: TcpStream) -> Client {
         socket
             .set_nodelay(true)
             .expect("a TCP socket takes the option");
@@ -191,6 +225,14 @@ impl Client {
             socket,
             held: Vec::new(),
         }
+    }
+
+    /// Connects.
+    pub async fn to(address: SocketAddr) -> Client {
+        let socket = within("connect", TcpStream::connect(address))
+            .await
+            .expect("it listens");
+        Client::on(socket)
     }
 
     /// Sends bytes as they are.
@@ -261,8 +303,18 @@ impl Client {
         self.held.is_empty() && !self.more().await
     }
 
-    /// Reads a head; interim ones count.
-    pub async fn head(&mut self) -> Answer {
+    /// Reads exactly so many bytes.
+    pub async fn take(&mut self, count: usize) -> Vec<u8> {
+        assert!(
+            self.fill(count).await,
+            "the end came before {count} bytes: {}",
+            String::from_utf8_lossy(&self.held)
+        );
+        self.held.drain(..count).collect()
+    }
+
+    /// Reads up to the empty line.
+    async fn head_text(&mut self) -> String {
         let end = loop {
             if let Some(at) = self.held.windows(4).position(|four| four == b"\r\n\r\n") {
                 break at + 4;
@@ -273,7 +325,25 @@ impl Client {
                 String::from_utf8_lossy(&self.held)
             );
         };
-        let head = String::from_utf8(self.held.drain(..end).collect()).expect("a head is text");
+        String::from_utf8(self.held.drain(..end).collect()).expect("a head is text")
+    }
+
+    /// Reads a whole request, as an engine does.
+    pub async fn request(&mut self) -> Asked {
+        let head = self.head_text().await;
+        let mut body = Vec::new();
+        if !values(&head, "transfer-encoding").is_empty() {
+            assert!(self.chunks(&mut body).await, "the body is whole");
+        } else if let [length] = values(&head, "content-length")[..] {
+            let length = length.parse().expect("a length is a number");
+            body = self.take(length).await;
+        }
+        Asked { head, body }
+    }
+
+    /// Reads a head; interim ones count.
+    pub async fn head(&mut self) -> Answer {
+        let head = self.head_text().await;
         let status = head
             .split(' ')
             .nth(1)
@@ -348,6 +418,15 @@ impl Client {
     }
 }
 
+fn values<'a>(head: &'a str, name: &str) -> Vec<&'a str> {
+    head.lines()
+        .skip(1)
+        .filter_map(|line| line.split_once(':'))
+        .filter(|(found, _)| found.eq_ignore_ascii_case(name))
+        .map(|(_, value)| value.trim())
+        .collect()
+}
+
 /// Waits for something, but no longer than [`DEADLINE`].
 pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
     tokio::time::timeout(DEADLINE, future)
@@ -358,6 +437,22 @@ pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
 /// Whether `bytes` has `part` in it.
 pub fn contains(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
+}
+
+/// What an engine was asked, oldest first, but for its models: Greylag asks for those now and then.
+pub fn asked(engine: &Engine) -> Vec<Arc<Request>> {
+    let seen = engine.seen();
+    let own = |request: &&Arc<Request>| request.target != "/v1/models";
+    seen.requests.iter().filter(own).cloned().collect()
+}
+
+/// On how many connections an engine was asked, but for its models.
+pub fn connections(engine: &Engine) -> usize {
+    let numbers = asked(engine)
+        .iter()
+        .map(|request| request.connection)
+        .collect::<BTreeSet<_>>();
+    numbers.len()
 }
 
 /// Rules with these engines, by name, and no split.

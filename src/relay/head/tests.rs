@@ -41,7 +41,9 @@ fn shown(headers: &http::HeaderMap) -> Vec<String> {
 #[test]
 fn what_is_not_carried_is_refused_with_its_reason() {
     let check = |line: &str, fields: &[(&'static str, &str)], reason: Option<Reason>| {
-        let found = match admit(&request(line, fields)) {
+        let mut head = request(line, fields);
+        let _ = head.insert_header("host", "test");
+        let found = match admit(&head) {
             Ok(()) => None,
             Err(Stop::Refused(refusal)) => Some(refusal.reason),
             Err(other) => panic!("{other:?}"),
@@ -66,6 +68,21 @@ fn what_is_not_carried_is_refused_with_its_reason() {
         &[("expect", "the-moon")],
         Some(Reason::ExpectationFailed),
     );
+    // Java's client asks for h2c and goes on without it.
+    check(
+        "GET /",
+        &[("upgrade", "H2C"), ("connection", "upgrade")],
+        None,
+    );
+    check("POST /", &[("transfer-encoding", "Chunked")], None);
+    check(
+        "POST /",
+        &[("transfer-encoding", "gzip, chunked")],
+        Some(Reason::Unsupported),
+    );
+    check("OPTIONS *", &[], None);
+    check("GET *", &[], Some(Reason::BadRequest));
+    check("GET ftp://a/b", &[], Some(Reason::BadRequest));
 }
 
 #[test]
