@@ -1,13 +1,17 @@
 //! Usage that Greylag asks for is measured, and the caller never sees it.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
+#[path = "injection/cuttings.rs"]
+mod cuttings;
+#[path = "injection/left_alone.rs"]
+mod left_alone;
+
 use greylag::record::Record;
 use greylag_filters::outcome::Outcome;
-use greylag_sim::{Cuts, Engine, Script, Settings, Step};
+use greylag_sim::{Engine, Settings};
 use serde_json::{Value, json};
 
 use crate::harness::{Answer, Client, DEADLINE, Greylag, engines};
-use crate::recorded;
 
 const CHAT: &str = "/v1/chat/completions";
 const COMPLETIONS: &str = "/v1/completions";
@@ -209,65 +213,6 @@ async fn a_stream_that_ends_badly_ends_as_it_did() {
 }
 
 #[tokio::test]
-async fn who_asked_keeps_it_and_who_streams_nothing_is_left_alone() {
-    for (body, usage) in [
-        (
-            STREAM.replace('}', r#","stream_options":{"include_usage":true}}"#),
-            true,
-        ),
-        (
-            STREAM.replace(
-                '}',
-                r#","stream_options":{"include_usage":true,"continuous_usage_stats":true}}"#,
-            ),
-            true,
-        ),
-        (
-            STREAM.replace('}', r#","stream_options":{"continuous_usage_stats":true}}"#),
-            false,
-        ),
-        (STREAM.replace("true", "false"), true),
-        (
-            r#" {"model": "tiny", "messages": [], "max_tokens": 7} "#.into(),
-            true,
-        ),
-    ] {
-        let (behind, like_it) = (engine().await, engine().await);
-        let greylag = greylag(&behind);
-        let fields = ["x-request-id: same", "accept-encoding: gzip"];
-        let through = Client::to(greylag.address())
-            .await
-            .chat(&fields, &body)
-            .await;
-        let direct = Client::to(like_it.address())
-            .await
-            .chat(&fields, &body)
-            .await;
-        assert_eq!(through.text(), direct.text());
-        assert_eq!(through.status, direct.status);
-        sent(&behind).await;
-        let seen = behind.seen();
-        let request = seen
-            .requests
-            .iter()
-            .find(|request| request.method == "POST")
-            .unwrap();
-        assert_eq!(
-            request.body.as_deref(),
-            Some(body.as_bytes()),
-            "bytes were changed"
-        );
-        assert_eq!(request.header("accept-encoding"), Some("gzip"));
-        let records = greylag.records_of(1).await;
-        let found = records[0]
-            .figures
-            .as_ref()
-            .and_then(|figures| figures.usage);
-        assert_eq!(found.is_some(), usage, "{body}");
-    }
-}
-
-#[tokio::test]
 async fn an_answer_that_must_be_read_is_not_asked_for_compressed() {
     let engine = engine().await;
     let greylag = greylag(&engine);
@@ -282,79 +227,6 @@ async fn an_answer_that_must_be_read_is_not_asked_for_compressed() {
         .unwrap();
     assert_eq!(request.header("accept-encoding"), Some("identity"));
     assert_eq!(request.header_all("accept-encoding").count(), 1);
-}
-
-#[tokio::test]
-async fn recorded_streams_lose_that_event_and_nothing_else_in_any_cutting() {
-    let engine = Engine::scripted([]).await.unwrap();
-    let greylag = greylag(&engine);
-    let streams = recorded::all()
-        .into_iter()
-        .filter(|recorded| recorded.is_stream() && recorded.status == 200 && recorded.whole);
-    let (mut played, mut stripped) = (0, 0);
-    for recorded in streams {
-        let text = String::from_utf8(recorded.body.clone()).unwrap();
-        let expected = without_usage(&text);
-        stripped += usize::from(expected.len() < text.len());
-        for (number, cuts) in [
-            Cuts::Whole,
-            Cuts::At(recorded.seams.clone()),
-            Cuts::At(recorded.sore_spots()),
-            Cuts::At((1..recorded.raw.len()).step_by(7).collect()),
-            Cuts::ByteByByte,
-        ]
-        .into_iter()
-        .enumerate()
-        {
-            let name = format!("{}, {number}", recorded.name);
-            engine.add_script(&name, Script::capture(&recorded.raw, cuts));
-            let fields = [
-                format!("x-sim-script: {name}"),
-                format!("x-request-id: {name}"),
-            ];
-            let fields: Vec<&str> = fields.iter().map(String::as_str).collect();
-            let mut client = Client::to(greylag.address()).await;
-            let answer = client.post(&recorded.path, &fields, STREAM).await;
-            assert!(answer.whole, "{name}");
-            assert_eq!(answer.text(), expected, "{name}");
-            played += 1;
-            let records = greylag.records_of(played).await;
-            let record = records.iter().find(|record| *record.id == *name).unwrap();
-            let figures = record.figures.as_ref().unwrap();
-            assert_eq!(
-                figures.usage.is_some(),
-                text.contains("\"usage\":{"),
-                "{name}"
-            );
-            assert_eq!(record.answer_bytes, expected.len() as u64, "{name}");
-        }
-    }
-    assert!(stripped >= 5, "only {stripped} recordings have the event");
-}
-
-/// Nothing is held but the beginning of an event, which might be the one to take out.
-#[tokio::test]
-async fn no_event_waits_for_a_later_one() {
-    let engine = Engine::scripted([]).await.unwrap();
-    let greylag = greylag(&engine);
-    let recorded = recorded::one("vllm/chat-stream-usage");
-    for to in (recorded.seams[0]..recorded.raw.len()).step_by(61) {
-        let sent = &recorded.raw[..to];
-        let name = to.to_string();
-        let script = Script::capture(sent, Cuts::Whole).then(Step::WaitForClose);
-        engine.add_script(&name, script);
-        let script = format!("x-sim-script: {name}");
-        let fields = ["content-type: application/json", &script];
-        let mut client = Client::to(greylag.address()).await;
-        client.ask(&format!("POST {CHAT}"), &fields, STREAM).await;
-        let so_far = recorded::body_so_far(sent).unwrap();
-        let so_far = String::from_utf8(so_far).unwrap();
-        let events = so_far.rfind("\n\n").map_or(0, |at| at + 2);
-        let expected = without_usage(&so_far[..events]).into_bytes();
-        while recorded::body_so_far(client.held()).as_ref() != Some(&expected) {
-            assert!(client.more().await, "{name}");
-        }
-    }
 }
 
 #[tokio::test]
@@ -382,53 +254,4 @@ async fn a_body_that_comes_in_chunks_goes_on_with_its_new_length() {
     assert!(answer.whole && !answer.text().contains("\"usage\":{"));
     let body = sent(&engine).await;
     assert_eq!(body["stream_options"]["include_usage"], true);
-}
-
-/// What cannot be read is not edited, and so its answer is not either.
-#[tokio::test]
-async fn what_cannot_be_read_is_left_alone() {
-    let long = format!("{}{}", STREAM, " ".repeat(5_000));
-    for (field, body, reason) in [
-        ("x-nothing: 1", long.as_str(), "request_too_large"),
-        ("content-encoding: identity", STREAM, "request_encoded"),
-    ] {
-        let (behind, like_it) = (engine().await, engine().await);
-        let mut rules = engines(&[("stable", behind.address())]);
-        rules["engines"]["stable"]["usage"] = json!("inject");
-        let greylag = Greylag::with("limits: { body: 1KiB }", &rules.to_string());
-        let fields = ["x-request-id: same", field];
-        let through = Client::to(greylag.address())
-            .await
-            .chat(&fields, body)
-            .await;
-        let direct = Client::to(like_it.address())
-            .await
-            .chat(&fields, body)
-            .await;
-        assert_eq!(through.text(), direct.text(), "{reason}");
-        let seen = behind.seen();
-        let request = seen
-            .requests
-            .iter()
-            .find(|request| request.method == "POST")
-            .unwrap();
-        assert_eq!(request.body.as_deref(), Some(body.as_bytes()), "{reason}");
-        let series = format!("greylag_unmetered_total{{reason=\"{reason}\"}}");
-        assert_eq!(greylag.metric(&series).await, Some(1.0));
-    }
-}
-
-/// Past the limit nothing is held: the caller gets more than it asked for rather than less.
-#[tokio::test]
-async fn an_event_too_long_to_hold_ends_the_stripping() {
-    let Answers {
-        through,
-        asked,
-        record,
-        ..
-    } = ask(CHAT, "huge_event=2000000", STREAM).await;
-    assert_eq!(through.text(), asked.text());
-    assert!(through.whole && through.text().contains("\"choices\":[],\"usage\":{"));
-    let figures = record.figures.as_ref().unwrap();
-    assert_eq!(figures.unmetered.unwrap().label(), "event_too_long");
 }
