@@ -47,12 +47,13 @@ pub fn router(sides: Sides) -> Router {
 }
 
 async fn metrics(State(sides): State<Sides>) -> impl IntoResponse {
-    let page = sides.shared.telemetry.page(Levels {
+    let levels = Levels {
         connections: sides.seats.taken(),
         body_memory: sides.shared.budget.taken(),
-        rules_version: sides.shared.store.current().version,
         ..Levels::default()
-    });
+    };
+    let snapshot = sides.shared.store.current();
+    let page = sides.shared.telemetry.page(levels, &snapshot);
     ([(header::CONTENT_TYPE, prometheus::TEXT_FORMAT)], page)
 }
 

@@ -4,10 +4,12 @@
 //! sees half of a change: everything that may change while running hangs on this one pointer.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use greylag_filters::rules::engine::Engine;
 use greylag_filters::rules::{self, EngineId, Problem, Rules, Ruleset};
+use greylag_filters::split;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -23,7 +25,15 @@ pub struct Snapshot {
     // one for each of `rules.engines()`, in their order
     targets: Vec<Arc<Target>>,
     // one for each of `rules.written().splits`, in their order
-    split_names: Vec<Arc<str>>,
+    splits: Vec<Decided>,
+}
+
+// What one split has decided since the snapshot was published.
+#[derive(Debug)]
+struct Decided {
+    name: Arc<str>,
+    // one for each of `rules.engines()`, in their order
+    taken: Vec<AtomicU64>,
 }
 
 impl Snapshot {
@@ -38,9 +48,31 @@ impl Snapshot {
         &self.targets
     }
 
-    /// The name of a split, by its place in the rules.
-    pub fn split_name(&self, split: usize) -> Option<Arc<str>> {
-        self.split_names.get(split).cloned()
+    /// Counts what a split, by its place in the rules, has decided; its name.
+    pub fn decided(&self, split: usize, engine: EngineId) -> Option<Arc<str>> {
+        let split = self.splits.get(split)?;
+        let taken = split.taken.get(engine.index())?;
+        taken.fetch_add(1, Ordering::Relaxed);
+        Some(split.name.clone())
+    }
+
+    /// The share of each engine in what each split has decided since the snapshot was published: split, engine's tag,
+    /// share from 0 to 1. A split that has decided nothing has no shares.
+    pub fn effective_shares(&self) -> Vec<(&str, &str, f64)> {
+        let mut shares = Vec::new();
+        for (split, written) in self.splits.iter().zip(&self.rules.written().splits) {
+            let taken: Vec<f64> = split.taken.iter().map(count).collect();
+            let all: f64 = taken.iter().sum();
+            let engines = self.rules.engines().iter().zip(&taken);
+            let of_split =
+                engines.filter(|(engine, _)| written.weights.at(&*engine.name).is_some());
+            shares.extend(
+                of_split
+                    .filter(|_| all > 0.0)
+                    .map(|(engine, taken)| (&*split.name, &*engine.tag, taken / all)),
+            );
+        }
+        shares
     }
 
     fn new(version: u64, rules: Ruleset, before: Option<&Snapshot>) -> Self {
@@ -53,14 +85,14 @@ impl Snapshot {
                     .unwrap_or_else(|| Arc::new(Target::new(engine)))
             })
             .collect();
-        let names = rules
-            .written()
-            .splits
-            .iter()
-            .map(|split| Arc::from(split.name.as_str()));
+        let engines = rules.engines().len();
+        let decided = |split: &split::Rule| Decided {
+            name: Arc::from(split.name.as_str()),
+            taken: (0..engines).map(|_| AtomicU64::new(0)).collect(),
+        };
         Snapshot {
             version,
-            split_names: names.collect(),
+            splits: rules.written().splits.iter().map(decided).collect(),
             rules,
             targets,
         }
@@ -73,6 +105,10 @@ impl Snapshot {
             .find(|target| target.serves(engine))
             .cloned()
     }
+}
+
+fn count(taken: &AtomicU64) -> f64 {
+    f64::from(u32::try_from(taken.load(Ordering::Relaxed)).unwrap_or(u32::MAX))
 }
 
 /// Holds the snapshot in force and publishes new ones.
@@ -232,6 +268,20 @@ mod tests {
         let stable = before.rules.default_engine();
         assert!(Arc::ptr_eq(before.target(stable), after.target(stable)));
         assert_ne!(before.rules.hash(), after.rules.hash());
+    }
+
+    #[test]
+    fn effective_shares_are_of_what_was_decided() {
+        let store = Store::new(&rules(10), 7).unwrap();
+        let snapshot = store.current();
+        assert_eq!(snapshot.effective_shares(), []);
+        let stable = snapshot.rules.default_engine();
+        assert_eq!(snapshot.decided(0, stable).as_deref(), Some("s"));
+        assert_eq!(
+            snapshot.effective_shares(),
+            [("s", "stable", 1.0), ("s", "candidate", 0.0)]
+        );
+        assert_eq!(snapshot.decided(1, stable), None);
     }
 
     #[test]

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::record::Record;
+use crate::snapshot::Snapshot;
 use log::Log;
 use metrics::Metrics;
 pub use metrics::{Gaps, Levels};
@@ -76,12 +77,14 @@ impl Telemetry {
     }
 
     /// The metrics page, in Prometheus' text format; what only telemetry knows of `levels` is filled in here.
-    pub fn page(&self, levels: Levels) -> String {
-        self.metrics.page(&Levels {
+    pub fn page(&self, levels: Levels, snapshot: &Snapshot) -> String {
+        let levels = Levels {
             in_flight: self.in_flight(),
             log_dropped: self.log.dropped(),
+            rules_version: snapshot.version,
             ..levels
-        })
+        };
+        self.metrics.page(&levels, &snapshot.effective_shares())
     }
 
     /// Writes out what the log still holds.

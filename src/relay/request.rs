@@ -104,7 +104,9 @@ pub fn plan(
     record.tag = Some(engine.tag.clone());
     record.traffic = decision.traffic;
     record.how = Some(decision.how);
-    record.split = decision.split.and_then(|split| snapshot.split_name(split));
+    record.split = decision
+        .split
+        .and_then(|split| snapshot.decided(split, decision.engine));
     begin_trace(exchange, head);
 
     let edits = Edits::of(engine, exchange, facts);

@@ -13,7 +13,7 @@ use greylag_filters::traffic::Class;
 use parking_lot::RwLock;
 use prometheus::local::LocalHistogram;
 use prometheus::{
-    Encoder, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
+    Encoder, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
     IntGaugeVec, Opts, Registry, TextEncoder,
 };
 
@@ -56,6 +56,7 @@ pub struct Metrics {
     rules_version: IntGauge,
     connections: IntGauge,
     memory: IntGauge,
+    effective_share: GaugeVec,
     // the handles of one engine's exchanges, so that ending one does not look each of them up
     series: RwLock<HashMap<Key, Arc<Series>>>,
 }
@@ -176,6 +177,11 @@ impl Metrics {
             rules_version: make.gauge("greylag_rules_version", "The version of the rules in force."),
             connections: make.gauge("greylag_connections", "Connections that clients have open."),
             memory: make.gauge("greylag_body_memory_bytes", "Memory that request bodies hold, of limits.memory."),
+            effective_share: make.shares(
+                "greylag_effective_share",
+                "Share of an engine in what a split has decided since the rules in force were published.",
+                &["split", "gray_tag"],
+            ),
             series: RwLock::default(),
             registry,
         }
@@ -271,8 +277,15 @@ impl Metrics {
         self.reloads.with_label_values(&[result]).inc();
     }
 
-    /// The page, with the levels as they are now.
-    pub fn page(&self, levels: &Levels) -> String {
+    /// The page, with the levels and the splits' effective shares as they are now.
+    pub fn page(&self, levels: &Levels, shares: &[(&str, &str, f64)]) -> String {
+        // Splits and engines come and go with the rules.
+        self.effective_share.reset();
+        for (split, tag, share) in shares {
+            self.effective_share
+                .with_label_values(&[split, tag])
+                .set(*share);
+        }
         let level =
             |gauge: &IntGauge, value: u64| gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
         level(&self.in_flight, levels.in_flight);
@@ -392,6 +405,10 @@ impl Maker<'_> {
 
     fn gauges(&self, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
         self.register(IntGaugeVec::new(Opts::new(name, help), labels))
+    }
+
+    fn shares(&self, name: &str, help: &str, labels: &[&str]) -> GaugeVec {
+        self.register(GaugeVec::new(Opts::new(name, help), labels))
     }
 
     fn gauge(&self, name: &str, help: &str) -> IntGauge {
