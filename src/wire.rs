@@ -4,12 +4,14 @@
 //! first piece of a body) into one system call and is emptied whenever the connection is read. Since every wait of the
 //! relay reads the client and the engine, no byte can stay behind in the buffer while Greylag waits for a later one.
 //! An engine that answers before it has taken the whole request is heard too: the blocked write then fails, and the
-//! answer is there to be read. Nothing is parsed here and nothing is dropped.
+//! answer is there to be read. A peer that is only watched, to see it leave, may send ahead in the meantime: its bytes
+//! are kept for later, within bounds. Nothing is parsed here and nothing is dropped.
 
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, ready};
 
 use async_trait::async_trait;
 use pingora_core::protocols::raw_connect::ProxyDigest;
@@ -27,12 +29,33 @@ pub struct Wire {
     flush: Flush,
     // true from a write until a flush has emptied the buffer
     dirty: bool,
-    // what was read while a write was blocked, and how much of it has been given out: 0 <= given <= ahead.len()
+    // what was read while a write was blocked or the peer was watched, and how much of it has been given out:
+    // 0 <= given <= ahead.len()
     ahead: Vec<u8>,
     given: usize,
     // bytes that the peer has sent, as far as they were read
     received: u64,
+    lookout: Lookout,
 }
+
+/// While it is on, reading a [`Wire`] tells of nothing but the peer's end.
+#[derive(Debug, Clone, Default)]
+pub struct Lookout(Arc<AtomicBool>);
+
+impl Lookout {
+    /// Turns it on or off.
+    pub fn set(&self, on: bool) {
+        self.0.store(on, Ordering::Relaxed);
+    }
+
+    fn is_on(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// So many bytes that a watched peer sends ahead are taken in; with more it is watched no longer, and its leaving shows
+/// in a write that fails.
+const MOST_AHEAD: usize = 16 << 10;
 
 /// When a flush that the HTTP session asks for is carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,12 +77,48 @@ impl Wire {
             ahead: Vec::new(),
             given: 0,
             received: 0,
+            lookout: Lookout::default(),
         }
+    }
+
+    /// What turns reading into watching.
+    pub fn lookout(&self) -> Lookout {
+        self.lookout.clone()
     }
 
     /// Bytes that the peer has sent until now, as far as they were read.
     pub fn received(&self) -> u64 {
         self.received
+    }
+
+    // The one place that reads the stream.
+    fn poll_stream(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let read = Pin::new(self.stream.get_mut()).poll_read(cx, buf);
+        self.received += (buf.filled().len() - before) as u64;
+        read
+    }
+
+    // Ends with the peer's end; keeps what comes before it.
+    fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.ahead.len() - self.given >= MOST_AHEAD {
+            return Poll::Pending;
+        }
+        // Nearly always nothing has come, so the wait for it must cost little.
+        let mut probe = [0; 1];
+        let mut buffer = ReadBuf::new(&mut probe);
+        ready!(self.poll_stream(cx, &mut buffer))?;
+        self.ahead.drain(..std::mem::take(&mut self.given));
+        let mut piece = [0; 1024];
+        while !buffer.filled().is_empty() {
+            self.ahead.extend_from_slice(buffer.filled());
+            if self.ahead.len() >= MOST_AHEAD {
+                return Poll::Pending;
+            }
+            buffer = ReadBuf::new(&mut piece);
+            ready!(self.poll_stream(cx, &mut buffer))?;
+        }
+        Poll::Ready(Ok(()))
     }
 
     // Whether the peer has sent something, or its end, while it does not take what is written.
@@ -69,10 +128,9 @@ impl Wire {
         }
         let mut piece = [0; 4096];
         let mut buffer = ReadBuf::new(&mut piece);
-        let read = Pin::new(self.stream.get_mut()).poll_read(cx, &mut buffer);
+        let read = self.poll_stream(cx, &mut buffer);
         self.ahead.clear();
         self.ahead.extend_from_slice(buffer.filled());
-        self.received += self.ahead.len() as u64;
         self.given = 0;
         read.map(|_| ())
     }
@@ -101,6 +159,9 @@ impl AsyncRead for Wire {
         if self.dirty {
             let _ = self.poll_empty(cx);
         }
+        if self.lookout.is_on() {
+            return self.poll_end(cx);
+        }
         if let Some(ahead) = self
             .ahead
             .get(self.given..)
@@ -111,10 +172,7 @@ impl AsyncRead for Wire {
             self.given += taken;
             return Poll::Ready(Ok(()));
         }
-        let before = buf.filled().len();
-        let read = Pin::new(self.stream.get_mut()).poll_read(cx, buf);
-        self.received += (buf.filled().len() - before) as u64;
-        read
+        self.poll_stream(cx, buf)
     }
 }
 
@@ -260,6 +318,53 @@ mod tests {
         let mut answer = [0; 3];
         wire.read_exact(&mut answer).await.unwrap();
         assert_eq!(&answer, b"413");
+    }
+
+    #[tokio::test]
+    async fn a_watched_peer_may_send_ahead_and_then_leave() {
+        let (mut wire, mut far) = pair(Flush::AtOnce);
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        let mut probe = [0; 8];
+        let mut poll = |wire: &mut Wire| {
+            let mut buffer = ReadBuf::new(&mut probe);
+            let read = Pin::new(wire).poll_read(&mut cx, &mut buffer);
+            read.map(|_| buffer.filled().to_vec())
+        };
+        wire.lookout().set(true);
+        far.write_all(b"GET ").await.unwrap();
+        assert_eq!(poll(&mut wire), Poll::Pending);
+        far.write_all(b"/ahead").await.unwrap();
+        assert_eq!(poll(&mut wire), Poll::Pending);
+        wire.lookout().set(false);
+        assert_eq!(poll(&mut wire), Poll::Ready(b"GET /ahe".to_vec()));
+        wire.lookout().set(true);
+        assert_eq!(poll(&mut wire), Poll::Pending);
+        drop(far);
+        assert_eq!(poll(&mut wire), Poll::Ready(Vec::new()));
+        wire.lookout().set(false);
+        assert_eq!(poll(&mut wire), Poll::Ready(b"ad".to_vec()));
+    }
+
+    #[tokio::test]
+    async fn what_a_watched_peer_sends_is_bounded() {
+        let (mut wire, mut far) = pair(Flush::AtOnce);
+        wire.lookout().set(true);
+        far.write_all(&[7; 100_000]).await.unwrap();
+        let mut probe = [0; 1];
+        for _ in 0..3 {
+            let mut cx = Context::from_waker(std::task::Waker::noop());
+            let mut buffer = ReadBuf::new(&mut probe);
+            assert!(
+                Pin::new(&mut wire)
+                    .poll_read(&mut cx, &mut buffer)
+                    .is_pending()
+            );
+            assert!(wire.ahead.len() < MOST_AHEAD + 1024);
+        }
+        wire.lookout().set(false);
+        let mut all = vec![0; 100_000];
+        wire.read_exact(&mut all).await.unwrap();
+        assert!(all.iter().all(|byte| *byte == 7));
     }
 
     #[tokio::test]

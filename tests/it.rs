@@ -9,22 +9,34 @@ mod admin;
 mod answers;
 #[path = "it/bad_engines.rs"]
 mod bad_engines;
+#[path = "it/bad_framing.rs"]
+mod bad_framing;
 #[path = "it/bad_requests.rs"]
 mod bad_requests;
 #[path = "it/basics.rs"]
 mod basics;
 #[path = "it/bodies.rs"]
 mod bodies;
+#[path = "it/churn.rs"]
+mod churn;
 #[path = "it/commands.rs"]
 mod commands;
+#[path = "it/drain.rs"]
+mod drain;
 #[path = "it/exchanges.rs"]
 mod exchanges;
+#[path = "it/gate.rs"]
+mod gate;
 #[path = "it/guard.rs"]
 mod guard;
 #[path = "it/hand.rs"]
 mod hand;
 #[path = "it/harness.rs"]
 mod harness;
+#[path = "it/injection.rs"]
+mod injection;
+#[path = "it/leaving.rs"]
+mod leaving;
 #[path = "it/limits.rs"]
 mod limits;
 #[path = "it/marks.rs"]
@@ -47,3 +59,5 @@ mod samples;
 mod talk;
 #[path = "it/tidy.rs"]
 mod tidy;
+#[path = "it/workers.rs"]
+mod workers;

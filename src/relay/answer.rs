@@ -35,7 +35,8 @@ pub async fn give(
     let strips = sent.request.strips_usage && exchange.sse;
     let out = head::to_client(sent.call.head(), client.head(), &sent.request.tag, !strips);
     exchange.record.status = Some(out.status.as_u16());
-    client.write_head(out).await?;
+    let written = client.write_head(out).await;
+    written.map_err(|gone| Stop::left(exchange, gone))?;
 
     let mut flow = Flow {
         worker,
@@ -49,7 +50,8 @@ pub async fn give(
         Eye::Whole(meter) => whole::pump(&mut flow, Some(meter)).await?,
         Eye::Blind => whole::pump(&mut flow, None).await?,
     }
-    client.finish().await?;
+    let finished = client.finish().await;
+    finished.map_err(|gone| Stop::left(exchange, gone))?;
     if sent.is_complete {
         sent.call.release(&worker.pool).await;
     }
@@ -105,7 +107,9 @@ impl Flow<'_> {
     pub async fn write(&mut self, bytes: &[u8]) -> Result<(), Stop> {
         tokio::select! {
             biased;
-            written = self.client.write(bytes) => Ok(written?),
+            written = self.client.write(bytes) => {
+                written.map_err(|gone| Stop::left(self.exchange, gone))
+            }
             () = self.cut.come() => Err(Stop::Cut),
         }
     }

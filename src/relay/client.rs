@@ -17,7 +17,7 @@ use tokio::time::timeout;
 
 use super::head;
 use crate::reply::{Reason, Refusal};
-use crate::wire::{Flush, Wire};
+use crate::wire::{Flush, Lookout, Wire};
 
 /// How long a client may take to send a request's head, and how long a connection may be idle between two requests.
 const HEAD: Duration = Duration::from_secs(60);
@@ -37,6 +37,8 @@ pub struct Client {
     // whether a head has been read, without which Pingora's session must not be asked about it
     headed: bool,
     refused: bool,
+    // what makes its stream tell of the client's leaving alone
+    lookout: Lookout,
 }
 
 /// How a client was lost.
@@ -60,10 +62,13 @@ pub enum NoHead {
 impl Client {
     /// A client on a fresh connection.
     pub fn new(stream: Stream, write_limit: Duration) -> Self {
-        Client::on(Box::new(Wire::new(stream, Flush::AtOnce)), write_limit)
+        let wire = Wire::new(stream, Flush::AtOnce);
+        let lookout = wire.lookout();
+        Client::on(Box::new(wire), lookout, write_limit)
     }
 
-    fn on(stream: Stream, write_limit: Duration) -> Self {
+    fn on(stream: Stream, lookout: Lookout, write_limit: Duration) -> Self {
+        lookout.set(false);
         let mut session = HttpSession::new(stream);
         // Bytes that follow a request are the next one, not the end of this one.
         session.set_pipelining_enabled(true);
@@ -77,6 +82,7 @@ impl Client {
             reused: false,
             headed: false,
             refused: false,
+            lookout,
         }
     }
 
@@ -153,7 +159,9 @@ impl Client {
     /// Ends when the client has left. To be called only when the body is read: it would eat a byte of it.
     pub async fn gone(&mut self) -> Gone {
         debug_assert!(self.session.is_body_done(), "the body is read first");
-        // With pipelining on, whatever else a client sends is kept for the next request.
+        // Whatever else a client sends is kept for the next request. Pingora, which would keep it too, would not look for
+        // the client's end after it.
+        self.lookout.set(true);
         let _ = self.session.read_body_or_idle(true).await;
         Gone::Left
     }
@@ -258,9 +266,9 @@ impl Client {
             }
             return None;
         }
-        let write_limit = self.write_limit;
+        let (lookout, write_limit) = (self.lookout, self.write_limit);
         let (stream, ahead) = self.session.reuse().await.ok()??.into_parts();
-        let mut client = Client::on(stream, write_limit);
+        let mut client = Client::on(stream, lookout, write_limit);
         client.reused = true;
         if let Some(ahead) = ahead {
             client.session.set_pipelined_prefix(ahead);
@@ -271,6 +279,7 @@ impl Client {
     /// Sends the end, then drains what the client still sends, for a bounded while. It is not looked into: it may be
     /// anything, the rest of a head that was none included.
     pub async fn linger(self) {
+        self.lookout.set(false);
         let mut stream = self.session.into_inner();
         Shutdown::shutdown(&mut *stream).await;
         let (pause, mut left) = LINGER;

@@ -190,7 +190,9 @@ impl Attempt<'_> {
                             return Ok(false);
                         }
                     }
-                    piece = self.client.read_body() => break piece?,
+                    piece = self.client.read_body() => {
+                        break piece.map_err(|lost| Stop::lost(self.exchange, lost))?;
+                    }
                     reason = self.patience.spent() => return Err(Stop::Spent(reason)),
                     () = self.cut.come() => return Err(Stop::Cut),
                 }
@@ -244,7 +246,8 @@ impl Attempt<'_> {
             return Err(Broken::Garbage.into());
         }
         if let Some(interim) = head::interim(head, self.client.head()) {
-            self.client.write_head(interim).await?;
+            let written = self.client.write_head(interim).await;
+            written.map_err(|gone| Stop::left(self.exchange, gone))?;
         }
         Ok(true)
     }

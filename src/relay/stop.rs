@@ -58,6 +58,14 @@ impl Stop {
         Stop::Gone(gone)
     }
 
+    /// The same for a client that was lost while the engine was taking the request's body.
+    pub fn lost(exchange: &mut Exchange, lost: LostBody) -> Self {
+        match lost {
+            LostBody::Gone(gone) => Stop::left(exchange, gone),
+            LostBody::Refused(refusal) => Stop::Refused(refusal),
+        }
+    }
+
     /// Notes the end in the record and answers if that is still possible. True: the connection may carry on.
     pub async fn settle(self, exchange: &mut Exchange, client: &mut Client) -> bool {
         let (end, reason, refusal) = self.reading();
