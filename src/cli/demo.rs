@@ -57,18 +57,19 @@ async fn show(length: Duration) -> Result<(), String> {
     let client = *app.addresses.first().ok_or("Greylag has no address")?;
     introduce(&app, client);
 
+    // So many that the last one goes out when the time is over; those under way are then waited for.
     let load = Load {
         connections: 32,
-        rate: Some(12.0),
-        requests: u64::MAX,
-        time: length,
+        rate: Some(f64::from(RATE)),
+        requests: length.as_secs() * u64::from(RATE),
+        time: length + Duration::from_secs(30),
         users: 200,
         model: MODEL.into(),
         ..Load::to(client)
     };
     let loading = load.start();
     let start = Instant::now();
-    let mut table = Table::new(io::stdout().is_terminal());
+    let mut table = Table::new(io::stdout().is_terminal(), length);
     let mut moved = false;
     let mut tick = start;
     while tick < start + length {
@@ -77,15 +78,15 @@ async fn show(length: Duration) -> Result<(), String> {
         if !moved && start.elapsed() >= length / 2 {
             table.end();
             move_split(&app).await?;
-            table = Table::new(io::stdout().is_terminal());
+            table = Table::new(io::stdout().is_terminal(), length);
             moved = true;
         }
         table.draw(&app.shared, start.elapsed());
     }
     let counts = loading.done().await;
-    table.end();
+    table.finish(&app.shared, start.elapsed());
     say(&format!(
-        "\nIn {} {} requests were sent: {} answered well, {} refused, {} failed or cut, {} given up when the time was over.",
+        "\nIn {} {} requests were sent: {} answered well, {} refused, {} failed or cut, {} unanswered.",
         humantime::format_duration(length),
         counts.sent,
         counts.ok,
@@ -107,6 +108,8 @@ async fn show(length: Duration) -> Result<(), String> {
 }
 
 const MODEL: &str = "tiny";
+/// Requests a second.
+const RATE: u32 = 12;
 
 fn settings(seed: u64, ttft: &str, inter_token: &str) -> Settings {
     Settings {

@@ -34,11 +34,11 @@ pub struct Client {
     closing: bool,
     // whether the connection has carried a request before
     reused: bool,
+    // what makes its stream tell of the client's leaving alone
+    lookout: Lookout,
     // whether a head has been read, without which Pingora's session must not be asked about it
     headed: bool,
     refused: bool,
-    // what makes its stream tell of the client's leaving alone
-    lookout: Lookout,
 }
 
 /// How a client was lost.
@@ -80,9 +80,9 @@ impl Client {
             write_limit,
             closing: false,
             reused: false,
+            lookout,
             headed: false,
             refused: false,
-            lookout,
         }
     }
 

@@ -30,11 +30,12 @@ fn output(arguments: &[&str]) -> (Option<i32>, String, String) {
     (status.code(), text(stdout), text(stderr))
 }
 
-// A file that is removed again.
-struct File(PathBuf);
+/// A file that is removed again.
+pub struct File(PathBuf);
 
 impl File {
-    fn new(text: &str) -> File {
+    /// Writes one with this text.
+    pub fn new(text: &str) -> File {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("greylag-it-{}-{count}.yaml", std::process::id());
@@ -167,14 +168,15 @@ fn an_address_in_use_is_named_and_ends_with_71() {
     );
 }
 
-// A process that serves, and the lines of its standard error.
-struct Running {
+/// A process that serves, and the lines of its standard error.
+pub struct Running {
     child: Child,
     lines: BufReader<std::process::ChildStderr>,
 }
 
 impl Running {
-    fn start(file: &File) -> Running {
+    /// Starts one with this configuration.
+    pub fn start(file: &File) -> Running {
         let mut child = greylag(&["run", "--config", file.path()])
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -197,13 +199,15 @@ impl Running {
         }
     }
 
-    fn address(&mut self, part: &str) -> std::net::SocketAddr {
+    /// The address in the first line with this in it.
+    pub fn address(&mut self, part: &str) -> std::net::SocketAddr {
         let line = self.line(part);
         let (_, address) = line.rsplit_once("address=").unwrap();
         address.trim().parse().unwrap()
     }
 
-    fn signal(&self, name: &str) {
+    /// Sends it a signal.
+    pub fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
         assert!(
             Command::new("kill")
@@ -214,7 +218,8 @@ impl Running {
         );
     }
 
-    fn end(&mut self) -> (Option<i32>, String) {
+    /// Waits for its end; returns its exit code and what it has still said.
+    pub fn end(&mut self) -> (Option<i32>, String) {
         let mut rest = String::new();
         self.lines.read_to_string(&mut rest).unwrap();
         (self.child.wait().unwrap().code(), rest)

@@ -12,6 +12,7 @@ use greylag_filters::outcome::Outcome;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
+use crate::commands::{File, Running};
 use crate::gate::{FIRST, Gated, REST};
 use crate::harness::{Answer, Client, DEADLINE, Greylag, engines, eventually, within};
 
@@ -296,4 +297,35 @@ async fn a_client_that_takes_nothing_does_not_hold_the_drain() {
     assert_eq!((cut, records.len()), (1, 1));
     assert_eq!(records[0].outcome, Outcome::Drained);
     assert!(engine.wait_for(|seen| seen.open == 0, DEADLINE).await);
+}
+
+#[tokio::test]
+async fn the_program_finishes_its_streams_and_ends_well() {
+    let engine = Gated::start().await;
+    let file = File::new(&format!(
+        "listen: [{{ address: \"127.0.0.1:0\" }}]\nadmin: {{ address: \"127.0.0.1:0\" }}\n\
+         observe: {{ address: \"127.0.0.1:0\" }}\nlimits: {{ drain: 20s, drain_wait: 0s }}\nrules: {}\n",
+        engines(&[("stable", engine.address())])
+    ));
+    let mut running = Running::start(&file);
+    let address = running.address("clients connect here");
+    let observe = running.address("metrics and health are here");
+    let mut client = begun(address).await;
+    running.signal("TERM");
+    within("not ready", async {
+        while Client::to(observe).await.get("/readyz").await.status != 503 {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    engine.open();
+    let answer = client.answer().await;
+    assert_eq!(
+        (answer.whole, answer.text()),
+        (true, format!("{FIRST}{REST}"))
+    );
+    assert!(client.ended().await);
+    let end = tokio::task::spawn_blocking(move || running.end());
+    let (code, rest) = within("its end", end).await.expect("it does not panic");
+    assert_eq!(code, Some(0), "{rest}");
 }

@@ -1,7 +1,7 @@
 //! The demo's table, from the records of the ring.
 //!
-//! In: the last exchanges. Out: a row an engine. On a terminal the rows are drawn over; elsewhere they are printed every
-//! ten seconds.
+//! In: the last exchanges. Out: a row an engine. On a terminal the rows are drawn over; elsewhere they are printed now and
+//! then.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -19,26 +19,38 @@ pub struct Table {
     on_terminal: bool,
     // lines that the next drawing goes over
     drawn: usize,
+    // how long one printed table stands before the next
+    pause: Duration,
     last: Option<Duration>,
 }
 
 impl Table {
-    /// A table that has not been drawn.
-    pub fn new(on_terminal: bool) -> Self {
+    /// A table that has not been drawn, of a demo that runs for `length`.
+    pub fn new(on_terminal: bool, length: Duration) -> Self {
+        const LONGEST: Duration = Duration::from_secs(10);
         Table {
             on_terminal,
             drawn: 0,
+            pause: (length / 6).min(LONGEST),
             last: None,
         }
     }
 
     /// Draws the table as it is after `elapsed`.
     pub fn draw(&mut self, shared: &Shared, elapsed: Duration) {
-        const PRINTED: Duration = Duration::from_secs(10);
-        if !self.on_terminal && self.last.is_some_and(|last| elapsed < last + PRINTED) {
-            return;
+        let stands = self.last.is_some_and(|last| elapsed < last + self.pause);
+        if self.on_terminal || !stands {
+            self.last = Some(elapsed);
+            self.write(shared, elapsed);
         }
-        self.last = Some(elapsed);
+    }
+
+    /// Draws the table once more and leaves it as it stands.
+    pub fn finish(mut self, shared: &Shared, elapsed: Duration) {
+        self.write(shared, elapsed);
+    }
+
+    fn write(&mut self, shared: &Shared, elapsed: Duration) {
         let lines = lines(shared, elapsed);
         let mut out = io::stdout().lock();
         if self.on_terminal && self.drawn > 0 {
