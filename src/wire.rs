@@ -33,9 +33,9 @@ pub struct Wire {
     // 0 <= given <= ahead.len()
     ahead: Vec<u8>,
     given: usize,
-    lookout: Lookout,
     // bytes that the peer has sent, as far as they were read
     received: u64,
+    lookout: Lookout,
 }
 
 /// While it is on, reading a [`Wire`] tells of nothing but the peer's end.
@@ -81,14 +81,22 @@ impl Wire {
         }
     }
 
+    /// What turns reading into watching.
+    pub fn lookout(&self) -> Lookout {
+        self.lookout.clone()
+    }
+
     /// Bytes that the peer has sent until now, as far as they were read.
     pub fn received(&self) -> u64 {
         self.received
     }
 
-    /// What turns reading into watching.
-    pub fn lookout(&self) -> Lookout {
-        self.lookout.clone()
+    // The one place that reads the stream.
+    fn poll_stream(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let read = Pin::new(self.stream.get_mut()).poll_read(cx, buf);
+        self.received += (buf.filled().len() - before) as u64;
+        read
     }
 
     // Ends with the peer's end; keeps what comes before it.
@@ -99,7 +107,7 @@ impl Wire {
         // Nearly always nothing has come, so the wait for it must cost little.
         let mut probe = [0; 1];
         let mut buffer = ReadBuf::new(&mut probe);
-        ready!(Pin::new(self.stream.get_mut()).poll_read(cx, &mut buffer))?;
+        ready!(self.poll_stream(cx, &mut buffer))?;
         self.ahead.drain(..std::mem::take(&mut self.given));
         let mut piece = [0; 1024];
         while !buffer.filled().is_empty() {
@@ -108,7 +116,7 @@ impl Wire {
                 return Poll::Pending;
             }
             buffer = ReadBuf::new(&mut piece);
-            ready!(Pin::new(self.stream.get_mut()).poll_read(cx, &mut buffer))?;
+            ready!(self.poll_stream(cx, &mut buffer))?;
         }
         Poll::Ready(Ok(()))
     }
@@ -120,10 +128,9 @@ impl Wire {
         }
         let mut piece = [0; 4096];
         let mut buffer = ReadBuf::new(&mut piece);
-        let read = Pin::new(self.stream.get_mut()).poll_read(cx, &mut buffer);
+        let read = self.poll_stream(cx, &mut buffer);
         self.ahead.clear();
         self.ahead.extend_from_slice(buffer.filled());
-        self.received += self.ahead.len() as u64;
         self.given = 0;
         read.map(|_| ())
     }
@@ -165,10 +172,7 @@ impl AsyncRead for Wire {
             self.given += taken;
             return Poll::Ready(Ok(()));
         }
-        let before = buf.filled().len();
-        let read = Pin::new(self.stream.get_mut()).poll_read(cx, buf);
-        self.received += (buf.filled().len() - before) as u64;
-        read
+        self.poll_stream(cx, buf)
     }
 }
 

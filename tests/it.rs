@@ -15,6 +15,8 @@ mod admin;
 mod answers;
 #[path = "it/bad_engines.rs"]
 mod bad_engines;
+#[path = "it/bad_framing.rs"]
+mod bad_framing;
 #[path = "it/bad_requests.rs"]
 mod bad_requests;
 #[path = "it/basics.rs"]

@@ -3,9 +3,11 @@
 //! Each is either refused with its reason, or reaches the engine as exactly one request that can be read in one way.
 //! Whatever it is, the next request is unharmed.
 
-use greylag_sim::{Engine, Settings};
+use greylag_sim::Engine;
 
-use crate::harness::{Answer, Client, Greylag, asked, connections, contains, engines, eventually};
+use crate::harness::{
+    Answer, Client, Greylag, asked, connections, contains, engines, eventually, sim,
+};
 
 struct Stand {
     engine: Engine,
@@ -14,7 +16,7 @@ struct Stand {
 
 impl Stand {
     async fn new() -> Stand {
-        let engine = Engine::start(Settings::default()).await.unwrap();
+        let engine = sim().await;
         let greylag = Greylag::start(&engines(&[("stable", engine.address())]).to_string());
         Stand { engine, greylag }
     }

@@ -1,18 +1,18 @@
 //! Request bodies: every length and framing, the bounds of what is held, edits, and what is done about half a body.
 
 use greylag_filters::outcome::{End, Outcome};
-use greylag_sim::{Ending, Engine, Settings};
+use greylag_sim::{Ending, Engine};
 use serde_json::json;
 
 use crate::hand::Hand;
-use crate::harness::{Client, Greylag, asked, contains, engines, eventually};
+use crate::harness::{Client, Greylag, asked, contains, engines, eventually, sim};
 
 const CHAT: &str = "/v1/chat/completions";
 /// No inference route: its bodies are passed on as they come.
 const OTHER: &str = "/v1/files";
 
 async fn start(keys: &str, edits: &serde_json::Value) -> (Engine, Greylag) {
-    let engine = Engine::start(Settings::default()).await.unwrap();
+    let engine = sim().await;
     let mut rules = engines(&[("stable", engine.address())]);
     if edits.is_object() {
         rules["engines"]["stable"]["set"] = edits.clone();

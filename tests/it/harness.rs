@@ -15,8 +15,8 @@ use std::time::{Duration, Instant};
 use greylag::app::App;
 use greylag::config::Config;
 use greylag::record::Record;
-use greylag_sim::Engine;
 use greylag_sim::seen::Request;
+use greylag_sim::{Engine, Settings};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -123,16 +123,20 @@ impl Greylag {
 impl Greylag {
     /// Waits until a series of the metrics page is at least `least`, and returns what it is then.
     pub async fn metric_reaches(&self, series: &str, least: f64) -> f64 {
-        let start = Instant::now();
-        loop {
-            match self.metric(series).await {
-                Some(value) if value >= least => return value,
-                found => assert!(
-                    start.elapsed() < DEADLINE,
-                    "waited {DEADLINE:?} for {series} {least}, found {found:?}"
-                ),
+        self.metric_until(series, |value| value >= least).await
+    }
+
+    /// Waits until a series of the metrics page is as wanted, and returns what it is then.
+    pub async fn metric_until(&self, series: &str, wanted: impl Fn(f64) -> bool) -> f64 {
+        let look = async {
+            loop {
+                match self.metric(series).await {
+                    Some(value) if wanted(value) => return value,
+                    Some(_) | None => {}
+                }
             }
-        }
+        };
+        within(series, look).await
     }
 }
 
@@ -437,6 +441,12 @@ pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
 /// Whether `bytes` has `part` in it.
 pub fn contains(bytes: &[u8], part: &[u8]) -> bool {
     bytes.windows(part.len()).any(|window| window == part)
+}
+
+/// A quick and honest engine.
+pub async fn sim() -> Engine {
+    let started = Engine::start(Settings::default()).await;
+    started.expect("loopback has a free port")
 }
 
 /// What an engine was asked, oldest first, but for its models: Greylag asks for those now and then.

@@ -48,11 +48,8 @@ async fn a_connection_over_the_limit_is_told_so_and_a_freed_seat_is_used() {
         assert_eq!(first.get("/version").await.status, 200);
         assert_eq!(second.get("/version").await.status, 200);
         drop((first, second));
-        let page = "greylag_connections";
-        let start = std::time::Instant::now();
-        while greylag.metric(page).await != Some(0.0) {
-            assert!(start.elapsed() < crate::harness::DEADLINE, "round {round}");
-        }
+        let none = |connections: f64| connections == 0.0;
+        greylag.metric_until("greylag_connections", none).await;
     }
     assert_eq!(greylag.records().len(), 12);
 }

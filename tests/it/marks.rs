@@ -2,11 +2,11 @@
 
 use greylag_filters::rules::How;
 use greylag_filters::traffic::Class;
+use greylag_sim::Engine;
 use greylag_sim::seen::Request;
-use greylag_sim::{Engine, Settings};
 use serde_json::json;
 
-use crate::harness::{Answer, Client, Greylag, asked};
+use crate::harness::{Answer, Client, Greylag, asked, sim};
 
 const BODY: &str = r#"{"model":"tiny","messages":[],"max_tokens":1}"#;
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -20,8 +20,8 @@ struct Stand {
 impl Stand {
     /// Two engines and a split that sends all to `stable` unless it is forced.
     async fn new(keys: &str, more: serde_json::Value) -> Stand {
-        let stable = Engine::start(Settings::default()).await.unwrap();
-        let candidate = Engine::start(Settings::default()).await.unwrap();
+        let stable = sim().await;
+        let candidate = sim().await;
         let url = |engine: &Engine| format!("http://{}", engine.address());
         let mut rules = json!({
             "engines": {
