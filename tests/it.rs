@@ -1,12 +1,6 @@
 //! All integration tests, in one binary: a module a subject, real sockets on ports that the system picks; and the house
 //! rules, read from the repository's own files.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::disallowed_methods,
-    reason = "what is not as a test expects ends it, and a deadline needs a clock"
-)]
-
 #[path = "it/access_log.rs"]
 mod access_log;
 #[path = "it/admin.rs"]

@@ -41,7 +41,8 @@ impl Stopping {
     async fn stopped(self) -> (u64, Vec<Arc<Record>>, String) {
         eventually("its end", || self.thread.is_finished().then_some(())).await;
         let cut = self.thread.join().expect("it does not panic");
-        let page = self.shared.telemetry.page(Levels::default());
+        let snapshot = self.shared.store.current();
+        let page = self.shared.telemetry.page(Levels::default(), &snapshot);
         (cut, self.shared.ring_records(), page)
     }
 
