@@ -1,5 +1,4 @@
 //! The added event is taken out of recorded streams in any cutting, and nothing waits for it.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 use greylag_sim::{Cuts, Engine, Script, Step};
 
