@@ -194,10 +194,11 @@ impl Timeline {
     /// How many reads are kept.
     pub const KEPT: usize = 512;
 
-    /// A timeline with room for all that it may hold, so that noting never allocates.
+    /// A timeline with some room; noting allocates only when that doubles, a handful of times in all.
     pub fn with_room() -> Self {
+        const ROOM: usize = 32;
         Timeline {
-            events: Vec::with_capacity(Self::KEPT),
+            events: Vec::with_capacity(ROOM),
             left_out: 0,
         }
     }

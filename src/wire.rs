@@ -67,9 +67,9 @@ pub enum Flush {
 }
 
 impl Wire {
-    /// Wraps `stream`. The buffer takes writes below 4 KiB; longer ones pass straight through, in order.
+    /// Wraps `stream`. The buffer takes writes below 2 KiB; longer ones pass straight through, in order.
     pub fn new(stream: Stream, flush: Flush) -> Self {
-        const BUFFER: usize = 4096;
+        const BUFFER: usize = 2048;
         Wire {
             stream: BufWriter::with_capacity(BUFFER, stream),
             flush,

@@ -3,7 +3,7 @@
 //! In: an engine that has begun to answer. Out: the head, then the body by the pump that fits it, then the connection
 //! back to the pool. The meter only looks on: what it makes of the bytes never changes them.
 
-use greylag_filters::meter::Meter;
+use greylag_filters::meter::{Meter, Offset};
 use http::{StatusCode, header};
 use pingora_http::ResponseHeader;
 
@@ -44,6 +44,7 @@ pub async fn give(
         client,
         cut,
         sent: &mut sent,
+        read_at: now,
     };
     match eye {
         Eye::Stream(meter) => stream::pump(&mut flow, meter, strips).await?,
@@ -70,6 +71,8 @@ pub struct Flow<'a> {
     pub cut: &'a mut Cut,
     /// Where they come from.
     pub sent: &'a mut Sent,
+    /// When the last piece was read.
+    pub read_at: Offset,
 }
 
 impl Flow<'_> {
@@ -87,6 +90,7 @@ impl Flow<'_> {
         };
         let Some(piece) = piece else { return Ok(false) };
         out.extend_from_slice(piece);
+        self.read_at = self.exchange.now();
         // What has come in the meantime goes out in the same write; nothing is waited for.
         while out.len() < MOST {
             match self.sent.call.read_ready() {
@@ -95,8 +99,7 @@ impl Flow<'_> {
                 Ready::NotYet => break,
             }
         }
-        let now = self.exchange.now();
-        let idle = now + self.sent.request.timeouts.idle;
+        let idle = self.read_at + self.sent.request.timeouts.idle;
         self.sent
             .patience
             .until(self.exchange.at(idle), Reason::IdleTimeout);

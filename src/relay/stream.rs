@@ -48,8 +48,7 @@ async fn moved(
                 return Err(stop);
             }
         };
-        let now = flow.exchange.now();
-        watch.see(now, &piece, &mut flow.exchange.record.timeline);
+        watch.see(flow.read_at, &piece, &mut flow.exchange.record.timeline);
         let Some(held) = &mut strip else {
             flow.write(&piece).await?;
             if more {

@@ -23,7 +23,7 @@ async fn moved(flow: &mut Flow<'_>, meter: &mut Option<Meter>) -> Result<(), Sto
         piece.clear();
         let more = flow.next(&mut piece).await?;
         if let Some(meter) = meter {
-            meter.feed(flow.exchange.now(), &piece);
+            meter.feed(flow.read_at, &piece);
         }
         flow.write(&piece).await?;
         if !more {
