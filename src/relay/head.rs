@@ -161,11 +161,12 @@ pub fn to_engine(head: &RequestHeader, marks: &Marks<'_>) -> Box<RequestHeader> 
 }
 
 fn frame(head: &mut RequestHeader, framing: Framing) {
+    if let Framing::Length(length) = framing {
+        return set(head, "content-length", &length.to_string());
+    }
     head.remove_header(&header::CONTENT_LENGTH);
-    match framing {
-        Framing::None => {}
-        Framing::Length(length) => set(head, "content-length", &length.to_string()),
-        Framing::Chunked => set(head, "transfer-encoding", "chunked"),
+    if framing == Framing::Chunked {
+        set(head, "transfer-encoding", "chunked");
     }
 }
 

@@ -42,7 +42,7 @@ struct Line<'a> {
     traffic: &'static str,
     leg: &'static str,
     rules_version: u64,
-    rules_hash: Display<Hex<8>>,
+    rules_hash: Hex<8>,
     #[serde(skip_serializing_if = "Option::is_none")]
     engine: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,11 +67,11 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     tokens: Option<Tokens<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    trace_id: Option<Display<Hex<16>>>,
+    trace_id: Option<Hex<16>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    span_id: Option<Display<Hex<8>>>,
+    span_id: Option<Hex<8>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    parent_span_id: Option<Display<Hex<8>>>,
+    parent_span_id: Option<Hex<8>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeline: Option<Events<'a>>,
 }
@@ -137,7 +137,7 @@ impl<'a> Line<'a> {
             traffic: record.traffic.label(),
             leg: "primary",
             rules_version: record.rules_version,
-            rules_hash: Display(Hex(record.rules_hash.to_be_bytes())),
+            rules_hash: Hex(record.rules_hash.to_be_bytes()),
             engine: record.engine.as_deref(),
             gray_tag: record.tag.as_deref(),
             split: record.split.as_deref(),
@@ -153,11 +153,9 @@ impl<'a> Line<'a> {
             answer_bytes: record.answer_bytes,
             times: Times::of(record),
             tokens: Tokens::of(record),
-            trace_id: trace.map(|trace| Display(Hex(trace.trace_id))),
-            span_id: trace.map(|trace| Display(Hex(trace.span))),
-            parent_span_id: trace
-                .and_then(|trace| trace.parent)
-                .map(|span| Display(Hex(span))),
+            trace_id: trace.map(|trace| Hex(trace.trace_id)),
+            span_id: trace.map(|trace| Hex(trace.span)),
+            parent_span_id: trace.and_then(|trace| trace.parent).map(Hex),
             timeline: timeline.map(Events),
         }
     }
@@ -243,12 +241,19 @@ impl<T: std::fmt::Display> Serialize for Display<T> {
     }
 }
 
-// Bytes as lower-case hexadecimal digits.
+// Bytes, at most 16, as lower-case hexadecimal digits.
 struct Hex<const N: usize>([u8; N]);
 
-impl<const N: usize> std::fmt::Display for Hex<N> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+impl<const N: usize> Serialize for Hex<N> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut text = [0; 32];
+        for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {
+            pair[0] = DIGITS[usize::from(byte >> 4)];
+            pair[1] = DIGITS[usize::from(byte & 15)];
+        }
+        let text = std::str::from_utf8(&text[..2 * N]).unwrap_or_default();
+        serializer.serialize_str(text)
     }
 }
 
