@@ -51,7 +51,7 @@ pub struct Record {
     pub split: Option<Arc<str>>,
     /// How it was chosen.
     pub how: Option<How>,
-    /// How often the request was sent to an engine.
+    /// How often an engine was tried, also when there was no connection to be had: 0, 1 or 2.
     pub attempts: u8,
     /// Whether the last attempt went over a pooled connection.
     pub reused: bool,
