@@ -1,6 +1,6 @@
 //! Greylag: a sidecar for inference traffic.
 //!
-//! The library is the whole program but for its command line; tests start it in their own process.
+//! The library is the whole program but for its allocator; tests start it in their own process.
 
 pub mod admin;
 pub mod app;
