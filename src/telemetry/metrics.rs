@@ -124,7 +124,7 @@ impl Metrics {
             ),
             inter_chunk: make.histograms(
                 "greylag_inter_chunk_seconds",
-                "Gaps between token events as they come from the engine; several in one read have none.",
+                "Gaps between token events as they come from the engine; of several in one read, all but the first have a gap of 0.",
                 &SECONDS,
                 &LEG,
             ),
@@ -338,7 +338,8 @@ impl Series {
 pub struct Gaps(LocalHistogram);
 
 impl Gaps {
-    /// Notes `token_events` of one read, the first of them `gap` after the one before; the others have no gap.
+    /// Notes `token_events` of one read, the first of them `gap` after the one before; the others came with it, so
+    /// their gap is 0.
     pub fn note(&self, token_events: u32, gap: Option<Duration>) {
         if let Some(gap) = gap {
             self.0.observe(gap.as_secs_f64());
