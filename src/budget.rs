@@ -28,11 +28,6 @@ impl Budget {
         self.taken.load(Ordering::Relaxed)
     }
 
-    /// The bytes there are.
-    pub fn limit(&self) -> u64 {
-        self.limit
-    }
-
     /// An empty share.
     pub fn share(self: &Arc<Self>) -> BudgetShare {
         BudgetShare {

@@ -116,11 +116,6 @@ impl Engine {
         self.shared.settings.send_replace(Arc::new(settings));
     }
 
-    /// Queues one more script for the next request that is neither GET nor HEAD.
-    pub fn queue_script(&self, script: Script) {
-        self.shared.scripts(|held| held.queue.push_back(script));
-    }
-
     /// Plays `script` to every request whose header `x-sim-script` is `name`.
     pub fn add_script(&self, name: &str, script: Script) {
         self.shared

@@ -69,8 +69,6 @@ pub enum Unmetered {
     TooLarge,
     /// The answer is not the JSON object it should be.
     Unparsable,
-    /// The answer is compressed: said by whoever sees its head, and no meter is made.
-    Encoded,
 }
 
 impl Unmetered {
@@ -81,7 +79,6 @@ impl Unmetered {
             Unmetered::EventTooLong => "event_too_long",
             Unmetered::TooLarge => "too_large",
             Unmetered::Unparsable => "unparsable",
-            Unmetered::Encoded => "encoded",
         }
     }
 }

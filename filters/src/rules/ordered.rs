@@ -65,15 +65,6 @@ impl<K, V> Ordered<K, V> {
             .map(|(_, value)| value)
     }
 
-    /// The value of a key, to be changed.
-    pub fn at_mut<Q: Eq + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
-    where
-        K: Borrow<Q>,
-    {
-        let place = self.place(key)?;
-        self.entries.get_mut(place).map(|(_, value)| value)
-    }
-
     /// The place of a key, counted from 0.
     pub fn place<Q: Eq + ?Sized>(&self, key: &Q) -> Option<usize>
     where
