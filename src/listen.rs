@@ -76,9 +76,7 @@ impl Bound {
             socket,
         })
     }
-}
 
-impl Bound {
     /// A socket of this address for a server other than Pingora's.
     pub fn take_listener(&mut self) -> Option<std::net::TcpListener> {
         self.sockets.pop()

@@ -118,9 +118,7 @@ impl Greylag {
             .lines()
             .find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
     }
-}
 
-impl Greylag {
     /// Waits until a series of the metrics page is at least `least`, and returns what it is then.
     pub async fn metric_reaches(&self, series: &str, least: f64) -> f64 {
         self.metric_until(series, |value| value >= least).await
