@@ -13,8 +13,6 @@ use super::Config;
 
 /// The most worker threads.
 const WORKERS: usize = 256;
-/// The longest time that is waited for anything: far from where adding it to a point in time could overflow.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 impl Config {
     /// All problems, rules aside.
@@ -73,7 +71,7 @@ impl Config {
         let mut period = |path: &str, period: Period, least: Duration| {
             if period.get() < least {
                 problems.add(path, format!("found {period}, it must be longer than 0s"));
-            } else if period.get() > LONGEST {
+            } else if period.get() > Period::LONGEST {
                 problems.add(path, format!("found {period}, allowed is up to 365d"));
             }
         };

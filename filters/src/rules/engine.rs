@@ -110,9 +110,6 @@ impl Default for TimeoutRule {
     }
 }
 
-/// The longest timeout: 365 days, far from where adding it to a point in time could overflow.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
-
 /// Fields of a body that decide what is measured, so that they must reach every engine as they came.
 const NOT_SET: [&str; 5] = ["stream", "stream_options", "messages", "prompt", "n"];
 
@@ -177,7 +174,7 @@ pub(super) fn compile(
     let timeouts = place.key("timeouts");
     let mut limit = |key: &str, period: Period| {
         let length = period.get();
-        if length.is_zero() || length > LONGEST {
+        if length.is_zero() || length > Period::LONGEST {
             problems.add(
                 timeouts.key(key),
                 format_args!("a timeout is longer than 0s and at most 365d; found {period}"),

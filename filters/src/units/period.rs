@@ -11,6 +11,10 @@ use crate::written::{Misfit, Written, written};
 pub struct Period(Duration);
 
 impl Period {
+    /// The longest time that is waited for anything, 365 days: far from where adding it to a point in time could
+    /// overflow. A longer one can be written, and is refused where it is used.
+    pub const LONGEST: Duration = Duration::from_secs(365 * 24 * 60 * 60);
+
     /// The length as the standard library's type.
     pub const fn get(self) -> Duration {
         self.0
