@@ -27,4 +27,4 @@ pub mod trace;
 pub mod traffic;
 pub mod units;
 pub mod usage_strip;
-mod written;
+pub mod written;

@@ -43,7 +43,7 @@ impl Misfit {
 /// The first 64 characters of a text, marked when there is more.
 ///
 /// A message may be logged and sent, so it must not grow with what somebody else wrote.
-pub(crate) fn start(text: &str) -> String {
+pub fn start(text: &str) -> String {
     let mut chars = text.chars();
     let mut start: String = chars.by_ref().take(64).collect();
     if chars.next().is_some() {

@@ -4,10 +4,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use greylag_filters::written::start;
 use ipnet::IpNet;
 use serde::de::{Deserialize, Deserializer, Error};
-
-use super::wording::start;
 
 /// Reads `IP:PORT`.
 pub(super) fn address<'de, D: Deserializer<'de>>(from: D) -> Result<SocketAddr, D::Error> {

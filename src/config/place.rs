@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use greylag_filters::written::start;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
 use serde_saphyr::{Location, Spanned};
@@ -174,7 +175,7 @@ impl<'de> Visitor<'de> for Shape {
     }
 
     fn visit_str<E>(self, value: &str) -> Result<Node, E> {
-        Ok(Node::Leaf(format!("{:?}", super::wording::start(value))))
+        Ok(Node::Leaf(format!("{:?}", start(value))))
     }
 
     fn visit_unit<E>(self) -> Result<Node, E> {

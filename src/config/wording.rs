@@ -4,6 +4,7 @@
 //! allowed, without the file's lines. The reader's own text would advise programmers (`set DuplicateKeyPolicy in
 //! Options`) and show snippets.
 
+use greylag_filters::written::start;
 use serde_saphyr::{Error, MessageFormatter as _, UserMessageFormatter};
 
 use super::place::{self, Places};
@@ -81,17 +82,6 @@ fn allowed(keys: &[&str]) -> String {
         [] => "none is allowed here".to_owned(),
         keys => format!("allowed: {}", keys.join(", ")),
     }
-}
-
-/// The beginning of a text: a message must not grow with what somebody else wrote.
-pub(super) fn start(text: &str) -> String {
-    const MOST: usize = 64;
-    let mut letters = text.chars();
-    let mut start: String = letters.by_ref().take(MOST).collect();
-    if letters.next().is_some() {
-        start.push('…');
-    }
-    start
 }
 
 // In the house's style: lower case, without a full stop.
