@@ -22,7 +22,7 @@ pub use decision::{Decision, EngineId, How, Request};
 pub use literal::Literal;
 pub use name::{Name, Tag};
 pub use ordered::{Ordered, WrittenTwice};
-pub use problem::Problem;
+pub use problem::{Problem, Step};
 pub use ruleset::Ruleset;
 
 use crate::{split, trace, traffic};

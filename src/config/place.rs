@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
+use greylag_filters::rules::Step;
 use greylag_filters::written::start;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_saphyr::options::{DuplicateKeyPolicy, NonFiniteFloatPolicy};
@@ -108,15 +109,12 @@ impl Places {
     }
 }
 
-// As the paths of problems are written: a key that is no plain word stands in brackets.
+// As the paths of problems are written; at the top of the file no dot is before a key.
 fn joined(above: &str, key: &str) -> String {
-    let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
-    if key.is_empty() || !key.bytes().all(plain) {
-        format!("{above}[{key:?}]")
-    } else if above.is_empty() {
-        key.to_owned()
-    } else {
-        format!("{above}.{key}")
+    let path = format!("{above}{}", Step(key));
+    match path.strip_prefix('.') {
+        Some(key) if above.is_empty() => key.to_owned(),
+        Some(_) | None => path,
     }
 }
 

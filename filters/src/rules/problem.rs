@@ -42,16 +42,24 @@ impl fmt::Display for Place<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Place::Rules => f.write_str("rules"),
-            Place::Key(above, key) => {
-                let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
-                if !key.is_empty() && key.bytes().all(plain) {
-                    write!(f, "{above}.{key}")
-                } else {
-                    // A dot or a space inside a key would make the path ambiguous.
-                    write!(f, "{above}[{:?}]", crate::written::start(key))
-                }
-            }
+            Place::Key(above, key) => write!(f, "{above}{}", Step(key)),
             Place::Entry(above, index) => write!(f, "{above}[{index}]"),
+        }
+    }
+}
+
+/// A key as it stands in a path: `.key`, or `["a key"]` where a dot or a space in it would make the path ambiguous.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'a>(pub &'a str);
+
+impl fmt::Display for Step<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Step(key) = self;
+        let plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-');
+        if !key.is_empty() && key.bytes().all(plain) {
+            write!(f, ".{key}")
+        } else {
+            write!(f, "[{:?}]", crate::written::start(key))
         }
     }
 }
