@@ -49,6 +49,7 @@ enum Command {
 
 /// How a process ends, other than well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 enum Exit {
     /// The command line is not understood (`EX_USAGE`).
     Usage = 64,
@@ -67,13 +68,7 @@ const EXIT_CODES: &str = "Exit codes: 0 ended well, 64 usage, 70 the command fai
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> ExitCode {
-        ExitCode::from(match exit {
-            Exit::Usage => 64,
-            Exit::Failed => 70,
-            Exit::System => 71,
-            Exit::Output => 74,
-            Exit::Config => 78,
-        })
+        ExitCode::from(exit as u8)
     }
 }
 
