@@ -16,6 +16,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use tokio::runtime::{Builder, Runtime};
 use tracing_subscriber::EnvFilter;
 
 /// A sidecar for inference traffic: split, measure and compare token streams
@@ -113,6 +114,11 @@ fn log_to_stderr() {
         .with_env_filter(filter)
         .with_writer(io::stderr)
         .init();
+}
+
+/// The runtime of a command: this thread.
+fn runtime() -> io::Result<Runtime> {
+    Builder::new_current_thread().enable_all().build()
 }
 
 /// Writes what a command makes.

@@ -13,6 +13,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 
 use super::api::Api;
+use super::runtime;
 use crate::app::App;
 use crate::config::Config;
 use table::Table;
@@ -38,10 +39,7 @@ fn length(text: &str) -> Result<Duration, String> {
 /// # Errors
 /// A sentence that says which part of it could not be done.
 pub fn run(args: &Args) -> Result<(), String> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| format!("no runtime: {error}"))?;
+    let runtime = runtime().map_err(|error| format!("no runtime: {error}"))?;
     runtime.block_on(show(args.length))
 }
 

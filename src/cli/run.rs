@@ -7,13 +7,12 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::app::App;
-use tokio::runtime::Builder;
 use tokio::sync::oneshot;
 
 use super::check::load;
 use super::signals::Signals;
-use super::{Exit, complain, log_to_stderr};
+use super::{Exit, complain, log_to_stderr, runtime};
+use crate::app::App;
 
 /// Serves; returns the exit code of a process that has served.
 pub(super) fn run(file: &Path) -> Result<ExitCode, Exit> {
@@ -23,11 +22,7 @@ pub(super) fn run(file: &Path) -> Result<ExitCode, Exit> {
         complain(&format_args!("{}: {error}", file.display()));
         Exit::System
     };
-    let runtime = Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(failed)?;
-    runtime.block_on(async {
+    runtime().map_err(failed)?.block_on(async {
         // Caught before anything serves, so that a signal at any time ends it well.
         let signals = Signals::catch().map_err(failed)?;
         let app = App::start(config).map_err(failed)?;

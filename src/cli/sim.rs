@@ -4,10 +4,9 @@ use std::io;
 
 use greylag_sim::{Args, Engine};
 use tokio::net::TcpListener;
-use tokio::runtime::Builder;
 
 use super::signals::Signals;
-use super::{Exit, complain, print};
+use super::{Exit, complain, print, runtime};
 
 /// Serves as an engine.
 pub(super) fn sim(args: &Args) -> Result<(), Exit> {
@@ -15,11 +14,7 @@ pub(super) fn sim(args: &Args) -> Result<(), Exit> {
         complain(&format_args!("cannot listen on {}: {error}", args.listen));
         Exit::System
     };
-    let runtime = Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(failed)?;
-    runtime.block_on(async {
+    runtime().map_err(failed)?.block_on(async {
         let mut signals = Signals::catch().map_err(failed)?;
         let listener = TcpListener::bind(args.listen).await.map_err(failed)?;
         let engine = Engine::serve(listener, args.settings())
