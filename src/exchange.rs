@@ -171,3 +171,38 @@ fn instant() -> Instant {
 fn wall_clock() -> SystemTime {
     SystemTime::now()
 }
+
+#[cfg(test)]
+mod tests {
+    use greylag_filters::outcome::Outcome;
+
+    use super::*;
+    use crate::snapshot::Store;
+    use crate::telemetry::log::Log;
+
+    #[test]
+    fn an_exchange_that_is_only_dropped_leaves_one_record_too() {
+        let rules = r#"{"engines":{"a":{"kind":"vllm","url":"http://a"}},"default_engine":"a"}"#;
+        let store = Store::new(&serde_json::from_str(rules).unwrap(), 7).unwrap();
+        let telemetry = Telemetry::new(1 << 20, Log::off());
+        let head = RequestHeader::build("GET", b"/health", None).unwrap();
+        let origin = Origin::seeded(7);
+        let exchange = Exchange::begin(&head, None, store.current(), &origin, &telemetry);
+        assert_eq!(telemetry.in_flight(), 1);
+        // As a panic does, or the end of the runtime.
+        drop(exchange);
+        assert_eq!(telemetry.in_flight(), 0);
+        let records = telemetry.ring.newest(usize::MAX, |_| true);
+        assert_eq!(records.len(), 1);
+        let record = &records[0];
+        assert_eq!(
+            (record.outcome, record.reason),
+            (Outcome::Refused, Some(Reason::Internal))
+        );
+        assert_eq!(
+            (record.rules_version, &*record.id),
+            (1, "0000000000000007-0")
+        );
+        assert!(record.times.ended.is_some());
+    }
+}

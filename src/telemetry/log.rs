@@ -129,3 +129,49 @@ fn write_all(shared: &Shared, mut sink: Box<dyn Write + Send>) {
         std::thread::sleep(PAUSE);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    // A sink that takes each write only when it is told to.
+    struct Blocked(mpsc::Receiver<()>);
+
+    impl Write for Blocked {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            // The test is over when there is nobody left to tell it.
+            let _ = self.0.recv();
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_sink_that_blocks_holds_nobody_up_and_what_finds_no_room_is_counted() {
+        let (release, told) = mpsc::channel();
+        let log = Log::to(Box::new(Blocked(told)));
+        let record = Record::default();
+        // Twice what can wait, and what the writer may have taken before it blocks.
+        let mut line = Vec::new();
+        line::write(&record, &mut line);
+        for _ in 0..3 * ROOM.div_ceil(line.len()) {
+            log.line(&record);
+        }
+        assert!(log.dropped() > 0);
+        let waiting = log
+            .shared
+            .as_ref()
+            .map(|shared| shared.waiting.lock().len());
+        assert!(
+            waiting.is_some_and(|waiting| waiting <= ROOM),
+            "{waiting:?}"
+        );
+        drop(release);
+        log.flush();
+    }
+}

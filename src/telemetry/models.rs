@@ -61,3 +61,29 @@ fn named(rules: &Ruleset) -> impl Iterator<Item = Arc<str>> {
 thread_local! {
     static OTHER: Arc<str> = Arc::from("other");
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::snapshot::Store;
+
+    #[test]
+    fn only_so_many_models_of_rules_and_engines_are_labels() {
+        let rules = r#"{"engines":{"a":{"kind":"vllm","url":"http://a","set":{"model":"ours"}}},"default_engine":"a"}"#;
+        let store = Store::new(&serde_json::from_str(rules).unwrap(), 7).unwrap();
+        let snapshot = store.current();
+        let models = Models::default();
+        let check = |model: Option<&str>, label: &str| assert_eq!(&*models.label(model), label);
+        check(Some("ours"), "other");
+        models.learn(&snapshot);
+        check(Some("ours"), "ours");
+        check(Some("a caller's"), "other");
+        check(None, "other");
+        let said = (0..2 * MOST).map(|number| format!("m{number}").into());
+        snapshot.targets()[0].set_models(said.collect());
+        models.learn(&snapshot);
+        check(Some("ours"), "ours");
+        check(Some("m0"), "m0");
+        assert_eq!(models.known.load().len(), MOST);
+    }
+}
