@@ -11,8 +11,6 @@ pub mod query;
 pub mod rules;
 
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
@@ -21,36 +19,15 @@ use axum::middleware;
 use axum::response::Response;
 use axum::routing::get;
 
-use crate::listen::Seats;
-use crate::observe;
-use crate::relay::Shared;
-use crate::side::{Peer, Side};
+use crate::side::{Peer, Side, Sides};
 use guard::Guard;
 use problem::{Code, Problem};
 
 /// The longest body of a request to the API, in bytes.
 pub const LONGEST: usize = 1 << 20;
 
-/// What the side listeners look at.
-#[derive(Debug, Clone)]
-pub struct Sides {
-    /// What all exchanges share.
-    pub shared: Arc<Shared>,
-    /// The seats of connections.
-    pub seats: Arc<Seats>,
-    /// Whether the listeners accept and no drain has begun.
-    pub ready: Arc<AtomicBool>,
-}
-
-/// Serves the admin API and the observe listener until polled no more.
-pub async fn serve(sides: Sides, admin: std::net::TcpListener, observe: std::net::TcpListener) {
-    tokio::join!(
-        serve_admin(sides.clone(), admin),
-        observe::serve(sides, observe)
-    );
-}
-
-async fn serve_admin(sides: Sides, socket: std::net::TcpListener) {
+/// Serves until polled no more.
+pub async fn serve(sides: Sides, socket: std::net::TcpListener) {
     let side = socket
         .local_addr()
         .and_then(|address| Ok((address, Side::on(socket)?)));

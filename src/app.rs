@@ -18,13 +18,15 @@ use pingora_core::connectors::{ConnectorOptions, TransportConnector};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
-use crate::admin::{self, Sides};
+use crate::admin;
 use crate::budget::Budget;
 use crate::config::{Config, LogFormat};
 use crate::exchange::Origin;
 use crate::listen::{self, Bound, Door, Seats, Socketed};
+use crate::observe;
 use crate::relay::cut::Registry;
 use crate::relay::{Shared, Worker};
+use crate::side::Sides;
 use crate::snapshot::Store;
 use crate::telemetry::Telemetry;
 use crate::telemetry::log::Log;
@@ -154,8 +156,14 @@ impl App {
             runtime.block_on(async {
                 let store = sides.shared.store.clone();
                 let telemetry = sides.shared.telemetry.clone();
+                let serving = async {
+                    tokio::join!(
+                        admin::serve(sides.clone(), admin),
+                        observe::serve(sides, observe)
+                    )
+                };
                 tokio::select! {
-                    () = admin::serve(sides, admin, observe) => {}
+                    _ = serving => {}
                     () = engines::watch(store, telemetry) => {}
                     _ = ending.wait_for(|ending| *ending) => {}
                 }

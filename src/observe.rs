@@ -11,8 +11,7 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
 
-use crate::admin::Sides;
-use crate::side::Side;
+use crate::side::{Side, Sides};
 use crate::telemetry::Levels;
 
 /// Serves until polled no more.

@@ -7,6 +7,7 @@ use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -17,10 +18,24 @@ use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Sleep, sleep};
 
+use crate::listen::Seats;
+use crate::relay::Shared;
+
 /// Connections of one listener at a time; the next ones wait in the system's queue.
 const SEATS: usize = 128;
 /// How long a connection may neither bring nor take a byte: longer than scrapers pause.
 const PATIENCE: Duration = Duration::from_secs(150);
+
+/// What those who are asked here look at.
+#[derive(Debug, Clone)]
+pub struct Sides {
+    /// What all exchanges share.
+    pub shared: Arc<Shared>,
+    /// The seats of clients' connections.
+    pub seats: Arc<Seats>,
+    /// Whether the listeners accept and no drain has begun.
+    pub ready: Arc<AtomicBool>,
+}
 
 /// A listener with a bound number of connections.
 #[derive(Debug)]

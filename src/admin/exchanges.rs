@@ -10,10 +10,10 @@ use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::IntoResponse;
 use greylag_filters::outcome::Outcome;
 
-use super::Sides;
 use super::problem::{Code, Problem, start};
 use super::query::{self, Pairs};
 use crate::record::Record;
+use crate::side::Sides;
 use crate::telemetry::line;
 
 const USUAL: usize = 100;

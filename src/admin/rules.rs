@@ -14,10 +14,10 @@ use axum::response::IntoResponse;
 use greylag_filters::rules::{self, Rules};
 use serde::Serialize;
 
+use super::LONGEST;
 use super::problem::{Code, Problem, start};
 use super::query::{self, Pairs};
-use super::{LONGEST, Sides};
-use crate::side::Peer;
+use crate::side::{Peer, Sides};
 use crate::snapshot::{EntityTags, Refused, Snapshot};
 
 /// `GET /v1/rules`.
