@@ -19,6 +19,8 @@ mod basics;
 mod bodies;
 #[path = "it/churn.rs"]
 mod churn;
+#[path = "it/client.rs"]
+mod client;
 #[path = "it/commands.rs"]
 mod commands;
 #[path = "it/drain.rs"]
