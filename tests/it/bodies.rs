@@ -5,7 +5,7 @@ use greylag_sim::{Ending, Engine};
 use serde_json::json;
 
 use crate::hand::Hand;
-use crate::harness::{Client, Greylag, asked, contains, engines, eventually, sim};
+use crate::harness::{Client, Greylag, asked, contains, engines, eventually, limits, sim};
 
 const CHAT: &str = "/v1/chat/completions";
 /// No inference route: its bodies are passed on as they come.
@@ -19,10 +19,6 @@ async fn start(keys: &str, edits: &serde_json::Value) -> (Engine, Greylag) {
     }
     let greylag = Greylag::with(keys, &rules.to_string());
     (engine, greylag)
-}
-
-fn limits(line: &str) -> String {
-    format!("limits: {{ drain_wait: 0s, drain: 5s, {line} }}")
 }
 
 /// A chat request whose text makes it `length` bytes long.
@@ -297,31 +293,25 @@ async fn an_edit_changes_its_field_and_no_other_byte() {
             &format!(r#"{{"x":{deep},"model":"tiny","seed":7}}"#),
         ),
     ] {
-        client.chat(&[], body).await;
-        let request = last(&engine);
-        assert_eq!(
-            String::from_utf8_lossy(request.body.as_ref().unwrap()),
-            expected
-        );
-        assert_eq!(
-            request.header("content-length"),
-            Some(&*expected.len().to_string())
-        );
-        client
-            .send(head(CHAT, "transfer-encoding: chunked\r\n"))
-            .await;
-        client.send(in_chunks(body, 3)).await;
-        client.answer().await;
-        let request = last(&engine);
-        assert_eq!(
-            String::from_utf8_lossy(request.body.as_ref().unwrap()),
-            expected
-        );
-        assert_eq!(
-            request.header("content-length"),
-            Some(&*expected.len().to_string())
-        );
-        assert_eq!(request.header("transfer-encoding"), None);
+        let length = format!("content-length: {}\r\n", body.len());
+        for (framing, framed) in [
+            (&*length, body.as_bytes().to_vec()),
+            ("transfer-encoding: chunked\r\n", in_chunks(body, 3)),
+        ] {
+            client.send(head(CHAT, framing)).await;
+            client.send(framed).await;
+            client.answer().await;
+            let request = last(&engine);
+            assert_eq!(
+                String::from_utf8_lossy(request.body.as_ref().unwrap()),
+                expected
+            );
+            assert_eq!(
+                request.header("content-length"),
+                Some(&*expected.len().to_string())
+            );
+            assert_eq!(request.header("transfer-encoding"), None);
+        }
     }
 }
 

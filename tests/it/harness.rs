@@ -187,6 +187,11 @@ pub fn connections(engine: &Engine) -> usize {
     numbers.len()
 }
 
+/// The line of the harness's quick limits, with more of them.
+pub fn limits(line: &str) -> String {
+    format!("limits: {{ drain_wait: 0s, drain: 5s, {line} }}")
+}
+
 /// Rules with these engines, by name, and no split.
 pub fn engines(engines: &[(&str, SocketAddr)]) -> serde_json::Value {
     let named: serde_json::Map<String, serde_json::Value> = engines

@@ -8,16 +8,12 @@ use greylag_sim::{Engine, Settings};
 use tokio::net::TcpStream;
 
 use crate::hand::Hand;
-use crate::harness::{Client, Greylag, asked, connections, engines, eventually, within};
+use crate::harness::{Client, Greylag, asked, connections, engines, eventually, limits, within};
 
 const CHAT: &str = "/v1/chat/completions";
 const STREAM: &str = r#"{"model":"tiny","messages":[],"stream":true}"#;
 /// More than the kernel's buffers of two connections hold, less than an unbounded queue would take.
 const BOUND: usize = 64 << 20;
-
-fn limits(line: &str) -> String {
-    format!("limits: {{ drain_wait: 0s, drain: 5s, {line} }}")
-}
 
 #[tokio::test]
 async fn a_connection_over_the_limit_is_told_so_and_a_freed_seat_is_used() {
