@@ -6,8 +6,11 @@ mod cuttings;
 #[path = "injection/left_alone.rs"]
 mod left_alone;
 
+use std::sync::Arc;
+
 use greylag::record::Record;
 use greylag_filters::outcome::Outcome;
+use greylag_sim::seen::Request;
 use greylag_sim::{Engine, Settings};
 use serde_json::{Value, json};
 
@@ -26,8 +29,8 @@ async fn engine() -> Engine {
     Engine::start(Settings::default()).await.unwrap()
 }
 
-/// What the engine was sent: the body, once it is known to be as long as the head says.
-async fn sent(engine: &Engine) -> Value {
+/// The request with a body that the engine was sent.
+async fn posted(engine: &Engine) -> Arc<Request> {
     let posted = |seen: &greylag_sim::Seen| {
         let mut requests = seen.requests.iter();
         let post = requests.find(|request| request.method == "POST").cloned();
@@ -38,7 +41,12 @@ async fn sent(engine: &Engine) -> Value {
             .wait_for(|seen| posted(seen).is_some(), DEADLINE)
             .await
     );
-    let request = posted(&engine.seen()).unwrap();
+    posted(&engine.seen()).unwrap()
+}
+
+/// What the engine was sent: the body, once it is known to be as long as the head says.
+async fn sent(engine: &Engine) -> Value {
+    let request = posted(engine).await;
     let body = request.body.as_ref().unwrap();
     let length = body.len().to_string();
     assert_eq!(request.header("content-length"), Some(&*length));
@@ -72,7 +80,7 @@ struct Answers {
     /// To a caller without Greylag who asks for usage.
     asked: Answer,
     /// What Greylag made of it.
-    record: std::sync::Arc<Record>,
+    record: Arc<Record>,
     /// What the engine behind Greylag was sent.
     sent: Value,
 }
@@ -219,12 +227,7 @@ async fn an_answer_that_must_be_read_is_not_asked_for_compressed() {
     let mut client = Client::to(greylag.address()).await;
     client.chat(&["accept-encoding: gzip, br"], STREAM).await;
     sent(&engine).await;
-    let seen = engine.seen();
-    let request = seen
-        .requests
-        .iter()
-        .find(|request| request.method == "POST")
-        .unwrap();
+    let request = posted(&engine).await;
     assert_eq!(request.header("accept-encoding"), Some("identity"));
     assert_eq!(request.header_all("accept-encoding").count(), 1);
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Answers, CHAT, STREAM, ask, engine, greylag, sent};
+use super::{Answers, CHAT, STREAM, ask, engine, greylag, posted, sent};
 use crate::harness::{Client, Greylag, engines};
 
 #[tokio::test]
@@ -43,12 +43,7 @@ async fn who_asked_keeps_it_and_who_streams_nothing_is_left_alone() {
         assert_eq!(through.text(), direct.text());
         assert_eq!(through.status, direct.status);
         sent(&behind).await;
-        let seen = behind.seen();
-        let request = seen
-            .requests
-            .iter()
-            .find(|request| request.method == "POST")
-            .unwrap();
+        let request = posted(&behind).await;
         assert_eq!(
             request.body.as_deref(),
             Some(body.as_bytes()),
@@ -86,12 +81,7 @@ async fn what_cannot_be_read_is_left_alone() {
             .chat(&fields, body)
             .await;
         assert_eq!(through.text(), direct.text(), "{reason}");
-        let seen = behind.seen();
-        let request = seen
-            .requests
-            .iter()
-            .find(|request| request.method == "POST")
-            .unwrap();
+        let request = posted(&behind).await;
         assert_eq!(request.body.as_deref(), Some(body.as_bytes()), "{reason}");
         let series = format!("greylag_unmetered_total{{reason=\"{reason}\"}}");
         assert_eq!(greylag.metric(&series).await, Some(1.0));
