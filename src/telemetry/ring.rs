@@ -6,6 +6,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use greylag_filters::meter::Figures;
 use parking_lot::Mutex;
 
 use crate::record::Record;
@@ -68,7 +69,19 @@ impl Ring {
 fn weight(record: &Record) -> u64 {
     let texts = record.id.len() + record.path.len() + record.model.as_ref().map_or(0, |m| m.len());
     let timeline = size_of_val(record.timeline.events());
-    (size_of::<Record>() + texts + timeline) as u64
+    let said = record.figures.as_ref().map_or(0, said);
+    (size_of::<Record>() + texts + said + timeline) as u64
+}
+
+// The texts that an engine's answer brought into the record.
+fn said(figures: &Figures) -> usize {
+    let error = figures.error.as_ref();
+    let words = error.map(|error| [error.code.as_ref(), error.kind.as_ref()]);
+    let words = words.into_iter().flatten().flatten();
+    words
+        .chain(figures.model.as_ref())
+        .map(|text| text.len())
+        .sum()
 }
 
 #[cfg(test)]
