@@ -139,7 +139,7 @@ fn decided(snapshot: &Snapshot, seed: u64, record: &Record, asked: &Asked) -> (A
     (engine.name.clone(), decision.how)
 }
 
-/// How many of `count` with this chance are too far from the middle, by so many standard deviations.
+/// Whether so many hits among `count` with this chance are within so many standard deviations of the middle.
 fn near(hits: usize, count: usize, chance: f64, deviations: f64) -> bool {
     let middle = count as f64 * chance;
     let room = deviations * (count as f64 * chance * (1.0 - chance)).sqrt();
