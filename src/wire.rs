@@ -135,6 +135,21 @@ impl Wire {
         read.map(|_| ())
     }
 
+    // What became of a write, or its failure when it is blocked by an engine that has something to say instead.
+    fn unless_heard(
+        &mut self,
+        written: Poll<io::Result<usize>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<usize>> {
+        if written.is_pending()
+            && self.flush == Flush::BeforeReading
+            && self.poll_heard(cx).is_ready()
+        {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        written
+    }
+
     fn poll_empty(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let flushed = Pin::new(&mut self.stream).poll_flush(cx);
         if flushed.is_ready() {
@@ -184,13 +199,7 @@ impl AsyncWrite for Wire {
     ) -> Poll<io::Result<usize>> {
         self.dirty = true;
         let written = Pin::new(&mut self.stream).poll_write(cx, buf);
-        if written.is_pending()
-            && self.flush == Flush::BeforeReading
-            && self.poll_heard(cx).is_ready()
-        {
-            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
-        }
-        written
+        self.unless_heard(written, cx)
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -210,7 +219,8 @@ impl AsyncWrite for Wire {
         bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         self.dirty = true;
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.unless_heard(written, cx)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -315,6 +325,29 @@ mod tests {
         far.write_all(b"413").await.unwrap();
         let blocked = wire.write_all(&[0; 10_000]).await;
         assert_eq!(blocked.unwrap_err().kind(), io::ErrorKind::BrokenPipe);
+        let mut answer = [0; 3];
+        wire.read_exact(&mut answer).await.unwrap();
+        assert_eq!(&answer, b"413");
+    }
+
+    #[tokio::test]
+    async fn an_early_answer_ends_a_blocked_write_of_several_pieces_too() {
+        let (near, mut far) = tokio::io::duplex(64);
+        let stream: Stream = Box::new(near);
+        let mut wire = Wire::new(stream, Flush::BeforeReading);
+        far.write_all(b"413").await.unwrap();
+        let piece = [0; 5_000];
+        let blocked = std::future::poll_fn(|cx| {
+            loop {
+                let pieces = [io::IoSlice::new(&piece), io::IoSlice::new(&piece)];
+                match Pin::new(&mut wire).poll_write_vectored(cx, &pieces) {
+                    Poll::Ready(Ok(_)) => {}
+                    other => return other,
+                }
+            }
+        });
+        let kind = blocked.await.unwrap_err().kind();
+        assert_eq!(kind, io::ErrorKind::BrokenPipe);
         let mut answer = [0; 3];
         wire.read_exact(&mut answer).await.unwrap();
         assert_eq!(&answer, b"413");
