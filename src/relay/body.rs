@@ -37,11 +37,17 @@ pub async fn take(
     }
     invite(client).await?;
     let length = content_length(client);
-    let limit = worker.shared.limits.body.bytes();
+    let limit = longest(worker);
     if !exchange.record.route.is_inference() || length.is_some_and(|length| length > limit) {
         return Ok(Body::Streamed(Bytes::new(), share));
     }
     gather(worker, exchange, client, cut, share).await
+}
+
+// What could never be held in memory is not begun to be: trying again would not help.
+fn longest(worker: &Worker) -> u64 {
+    let limits = &worker.shared.limits;
+    limits.body.bytes().min(limits.memory.bytes())
 }
 
 async fn gather(
