@@ -59,5 +59,7 @@ mod samples;
 mod talk;
 #[path = "it/tidy.rs"]
 mod tidy;
+#[path = "it/uploads.rs"]
+mod uploads;
 #[path = "it/workers.rs"]
 mod workers;
