@@ -57,7 +57,7 @@ async fn gather(
     cut: &mut Cut,
     mut share: BudgetShare,
 ) -> Result<Body, Stop> {
-    let limits = &worker.shared.limits;
+    let (limits, limit) = (&worker.shared.limits, longest(worker));
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
     loop {
@@ -66,7 +66,9 @@ async fn gather(
             () = cut.come() => return Err(Stop::Cut),
         };
         let Some(piece) = piece else { break };
-        if !share.grow(piece.len() as u64) {
+        let size = (first.len().max(rest.len()) + piece.len()) as u64;
+        // What makes it too long is passed on at once, and never held.
+        if size <= limit && !share.grow(piece.len() as u64) {
             let message = format!("all of limits.memory ({}) is in use", limits.memory);
             return Err(Stop::refuse(Reason::MemorySpent, message));
         }
@@ -75,14 +77,13 @@ async fn gather(
         } else {
             // A second piece: from here on all of it is in `rest`.
             if rest.is_empty() {
-                let room = content_length(client).unwrap_or(0).min(limits.body.bytes());
+                let room = content_length(client).unwrap_or(0).min(limit);
                 rest.reserve(usize::try_from(room).unwrap_or(0).max(2 * first.len()));
                 rest.extend_from_slice(&std::mem::take(&mut first));
             }
             rest.extend_from_slice(&piece);
         }
-        let held = first.len().max(rest.len()) as u64;
-        if held > limits.body.bytes() {
+        if size > limit {
             let held = if rest.is_empty() {
                 first
             } else {

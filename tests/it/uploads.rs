@@ -5,7 +5,7 @@ use std::time::Duration;
 use greylag_filters::outcome::{End, Outcome};
 
 use crate::hand::Hand;
-use crate::harness::{Client, Greylag, engines, within};
+use crate::harness::{Client, Greylag, asked, engines, sim, within};
 
 /// No inference route: its bodies are passed on as they come.
 const UPLOAD: &str = "POST /v1/files HTTP/1.1\r\nhost: test\r\ncontent-length: 100000\r\n\r\nbegin";
@@ -137,5 +137,30 @@ async fn an_interim_answer_does_not_end_an_upload() {
             }
             assert_eq!(answer.status, 200);
         }
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_memory_could_never_hold_is_passed_on() {
+    let engine = sim().await;
+    let greylag = Greylag::with(
+        "limits: { drain_wait: 0s, drain: 5s, memory: 4KiB }",
+        &engines(&[("stable", engine.address())]).to_string(),
+    );
+    let text = "word ".repeat(10_000);
+    let body = format!(r#"{{"messages":[{{"role":"user","content":"{text}"}}],"max_tokens":1}}"#);
+    let mut client = Client::to(greylag.address()).await;
+    assert_eq!(client.chat(&[], &body).await.status, 200);
+    let head =
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: test\r\ncontent-type: application/json\r\n";
+    let chunk = format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len());
+    client
+        .send(format!("{head}transfer-encoding: chunked\r\n\r\n{chunk}"))
+        .await;
+    assert_eq!(client.answer().await.status, 200);
+    let requests = asked(&engine);
+    assert_eq!(requests.len(), 2);
+    for request in requests {
+        assert!(request.body.as_deref() == Some(body.as_bytes()));
     }
 }
