@@ -25,6 +25,8 @@ mod commands;
 mod drain;
 #[path = "it/exchanges.rs"]
 mod exchanges;
+#[path = "it/figures.rs"]
+mod figures;
 #[path = "it/gate.rs"]
 mod gate;
 #[path = "it/guard.rs"]
