@@ -86,6 +86,8 @@ impl App {
             draining: AtomicBool::new(false),
             limits: config.limits.clone(),
         });
+        // The models that rules name are labels from the first exchange on.
+        shared.telemetry.models.learn(&shared.store.current());
         let (stop, stopping) = watch::channel(false);
         let (end, ending) = watch::channel(false);
         let mut app = App {

@@ -4,8 +4,8 @@
 //! first piece of a body) into one system call and is emptied whenever the connection is read. Since every wait of the
 //! relay reads the client and the engine, no byte can stay behind in the buffer while Greylag waits for a later one.
 //! An engine that answers before it has taken the whole request is heard too: the blocked write then fails, and the
-//! answer is there to be read. A peer that is only watched, to see it leave, may send ahead in the meantime: its bytes
-//! are kept for later, within bounds. Nothing is parsed here and nothing is dropped.
+//! answer is there to be read; interim answers (1xx) are let by. A peer that is only watched, to see it leave, may send ahead in the meantime: its bytes
+//! are kept for later, within bounds. Nothing is dropped here.
 
 use std::io;
 use std::pin::Pin;
@@ -121,18 +121,23 @@ impl Wire {
         Poll::Ready(Ok(()))
     }
 
-    // Whether the peer has sent something, or its end, while it does not take what is written.
+    // Whether the peer has sent its answer, or its end, while it does not take what is written. An interim answer (1xx)
+    // is kept for later: the peer goes on taking the request.
     fn poll_heard(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        if self.given < self.ahead.len() {
-            return Poll::Ready(());
+        loop {
+            let heard = self.ahead.get(self.given..).unwrap_or_default();
+            if is_answer(heard) || heard.len() >= MOST_AHEAD {
+                return Poll::Ready(());
+            }
+            let mut piece = [0; 4096];
+            let mut buffer = ReadBuf::new(&mut piece);
+            let read = ready!(self.poll_stream(cx, &mut buffer));
+            if read.is_err() || buffer.filled().is_empty() {
+                return Poll::Ready(());
+            }
+            self.ahead.drain(..std::mem::take(&mut self.given));
+            self.ahead.extend_from_slice(buffer.filled());
         }
-        let mut piece = [0; 4096];
-        let mut buffer = ReadBuf::new(&mut piece);
-        let read = self.poll_stream(cx, &mut buffer);
-        self.ahead.clear();
-        self.ahead.extend_from_slice(buffer.filled());
-        self.given = 0;
-        read.map(|_| ())
     }
 
     // What became of a write, or its failure when it is blocked by an engine that has something to say instead.
@@ -161,6 +166,28 @@ impl Wire {
     fn inner(&self) -> &Stream {
         self.stream.get_ref()
     }
+}
+
+// Whether what has been sent goes past interim heads, as far as can be told.
+fn is_answer(heard: &[u8]) -> bool {
+    // Any minor version, which stands for the question mark.
+    const INTERIM: &[u8] = b"HTTP/1.? 1";
+    const END: &[u8] = b"\r\n\r\n";
+    let mut rest = heard;
+    while !rest.is_empty() {
+        let is_interim = rest
+            .iter()
+            .zip(INTERIM)
+            .all(|(found, expected)| found == expected || *expected == b'?');
+        if !is_interim {
+            return true;
+        }
+        let Some(end) = rest.windows(END.len()).position(|four| four == END) else {
+            return false;
+        };
+        rest = &rest[end + END.len()..];
+    }
+    false
 }
 
 impl AsyncRead for Wire {
@@ -328,6 +355,41 @@ mod tests {
         let mut answer = [0; 3];
         wire.read_exact(&mut answer).await.unwrap();
         assert_eq!(&answer, b"413");
+    }
+
+    #[test]
+    fn an_interim_answer_is_told_from_the_last() {
+        let check = |heard: &str, expected: bool| {
+            assert_eq!(is_answer(heard.as_bytes()), expected, "{heard:?}");
+        };
+        check("", false);
+        check("HTTP/1.1 ", false);
+        check("HTTP/1.1 1", false);
+        check("HTTP/1.0 103 Early Hints\r\nlink: a", false);
+        check("HTTP/1.1 100 Continue\r\n\r\n", false);
+        check("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103", false);
+        check("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 2", true);
+        check("HTTP/1.1 413", true);
+        check("413", true);
+        check("HTTP/2", true);
+    }
+
+    #[tokio::test]
+    async fn an_interim_answer_does_not_end_a_blocked_write() {
+        const INTERIM: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+        let (near, mut far) = tokio::io::duplex(64);
+        let mut wire = Wire::new(Box::new(near), Flush::BeforeReading);
+        far.write_all(INTERIM).await.unwrap();
+        let writing = async {
+            wire.write_all(&[0; 10_000]).await.unwrap();
+            let mut interim = vec![0; INTERIM.len()];
+            wire.read_exact(&mut interim).await.unwrap();
+            assert_eq!(interim, INTERIM);
+            Shutdown::shutdown(&mut wire).await;
+        };
+        let mut taken = vec![0; 10_000];
+        let (read, ()) = tokio::join!(far.read_exact(&mut taken), writing);
+        assert_eq!(read.unwrap(), 10_000);
     }
 
     #[tokio::test]

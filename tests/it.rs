@@ -27,6 +27,8 @@ mod commands;
 mod drain;
 #[path = "it/exchanges.rs"]
 mod exchanges;
+#[path = "it/figures.rs"]
+mod figures;
 #[path = "it/gate.rs"]
 mod gate;
 #[path = "it/guard.rs"]
@@ -61,5 +63,7 @@ mod samples;
 mod talk;
 #[path = "it/tidy.rs"]
 mod tidy;
+#[path = "it/uploads.rs"]
+mod uploads;
 #[path = "it/workers.rs"]
 mod workers;

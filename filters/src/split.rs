@@ -151,6 +151,11 @@ impl Split {
         Some((choice.engine, how))
     }
 
+    /// The header by which trusted callers choose an engine, if there is one.
+    pub(crate) fn force_header(&self) -> Option<&HeaderName> {
+        self.force.as_ref()
+    }
+
     fn forced(&self, request: &Request<'_>) -> Option<&Choice> {
         if !request.trusted {
             return None;

@@ -3,7 +3,7 @@
 //! Load tests, replays and probes mark their requests with a header, so that their figures stay out of
 //! verdicts and SLOs. The mark is believed only from a trusted peer: anybody else could hide behind it.
 
-use http::{HeaderName, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -94,18 +94,19 @@ impl Classes {
 
     /// The class of a request.
     pub(crate) fn of(&self, request: &Request<'_>) -> Class {
-        let marked = || {
-            request
-                .headers
-                .get_all(&self.header)
-                .iter()
-                .any(|value| *value == self.value)
-        };
-        if request.trusted && marked() {
+        if request.trusted && self.mark_in(request.headers).is_some() {
             Class::Test
         } else {
             Class::Real
         }
+    }
+
+    /// The header that marks a test, if these have it with the value that does.
+    pub(crate) fn mark_in(&self, headers: &HeaderMap) -> Option<&HeaderName> {
+        let mut values = headers.get_all(&self.header).iter();
+        values
+            .any(|value| *value == self.value)
+            .then_some(&self.header)
     }
 }
 

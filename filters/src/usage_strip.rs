@@ -149,7 +149,8 @@ impl Strip {
                 // The dialects differ inside a choice, and the added event has none.
                 .and_then(|event| answer::read(Dialect::Chat, event.data, &mut self.opening).ok())
                 .is_some_and(|answer| {
-                    answer.has_usage && answer.has_choices && !answer.beside_choices
+                    let is_usage = answer.has_usage && answer.has_choices;
+                    is_usage && !answer.beside_choices && answer.error.is_none()
                 })
     }
 }

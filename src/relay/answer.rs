@@ -4,7 +4,7 @@
 //! back to the pool. The meter only looks on: what it makes of the bytes never changes them.
 
 use greylag_filters::meter::{Meter, Offset};
-use http::{StatusCode, header};
+use http::{Method, StatusCode, header};
 use pingora_http::ResponseHeader;
 
 use super::client::Client;
@@ -35,7 +35,11 @@ pub async fn give(
     let strips = sent.request.strips_usage && exchange.sse;
     let out = head::to_client(sent.call.head(), client.head(), &sent.request.tag, !strips);
     exchange.record.status = Some(out.status.as_u16());
-    let written = client.write_head(out).await;
+    let written = tokio::select! {
+        biased;
+        written = client.write_head(out) => written,
+        () = cut.come() => return Err(Stop::Cut),
+    };
     written.map_err(|gone| Stop::left(exchange, gone))?;
 
     let mut flow = Flow {
@@ -51,7 +55,11 @@ pub async fn give(
         Eye::Whole(meter) => whole::pump(&mut flow, Some(meter)).await?,
         Eye::Blind => whole::pump(&mut flow, None).await?,
     }
-    let finished = client.finish().await;
+    let finished = tokio::select! {
+        biased;
+        finished = client.finish() => finished,
+        () = cut.come() => return Err(Stop::Cut),
+    };
     finished.map_err(|gone| Stop::left(exchange, gone))?;
     if sent.is_complete {
         sent.call.release(&worker.pool).await;
@@ -80,11 +88,10 @@ impl Flow<'_> {
     /// answer is whole, and `out` has its end.
     pub async fn next(&mut self, out: &mut Vec<u8>) -> Result<bool, Stop> {
         const MOST: usize = 64 << 10;
-        let watch_client = self.client.is_body_read();
         let piece = tokio::select! {
             biased;
             piece = self.sent.call.read() => piece?,
-            gone = self.client.gone(), if watch_client => return Err(Stop::left(self.exchange, gone)),
+            gone = self.client.gone_early() => return Err(Stop::left(self.exchange, gone)),
             reason = self.sent.patience.spent() => return Err(Stop::Spent(reason)),
             () = self.cut.come() => return Err(Stop::Cut),
         };
@@ -127,7 +134,8 @@ enum Eye {
 
 impl Eye {
     fn for_answer(worker: &Worker, exchange: &Exchange, sent: &Sent) -> Eye {
-        if !exchange.record.route.is_inference() {
+        // What is asked of the path with other methods (a browser's preflight) is no inference.
+        if !exchange.record.route.is_inference() || exchange.record.method != Method::POST {
             return Eye::Blind;
         }
         let unmetered = |reason| {

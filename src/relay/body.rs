@@ -37,11 +37,17 @@ pub async fn take(
     }
     invite(client).await?;
     let length = content_length(client);
-    let limit = worker.shared.limits.body.bytes();
+    let limit = longest(worker);
     if !exchange.record.route.is_inference() || length.is_some_and(|length| length > limit) {
         return Ok(Body::Streamed(Bytes::new(), share));
     }
     gather(worker, exchange, client, cut, share).await
+}
+
+// What could never be held in memory is not begun to be: trying again would not help.
+fn longest(worker: &Worker) -> u64 {
+    let limits = &worker.shared.limits;
+    limits.body.bytes().min(limits.memory.bytes())
 }
 
 async fn gather(
@@ -51,7 +57,7 @@ async fn gather(
     cut: &mut Cut,
     mut share: BudgetShare,
 ) -> Result<Body, Stop> {
-    let limits = &worker.shared.limits;
+    let (limits, limit) = (&worker.shared.limits, longest(worker));
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
     loop {
@@ -60,7 +66,9 @@ async fn gather(
             () = cut.come() => return Err(Stop::Cut),
         };
         let Some(piece) = piece else { break };
-        if !share.grow(piece.len() as u64) {
+        let size = (first.len().max(rest.len()) + piece.len()) as u64;
+        // What makes it too long is passed on at once, and never held.
+        if size <= limit && !share.grow(piece.len() as u64) {
             let message = format!("all of limits.memory ({}) is in use", limits.memory);
             return Err(Stop::refuse(Reason::MemorySpent, message));
         }
@@ -69,14 +77,13 @@ async fn gather(
         } else {
             // A second piece: from here on all of it is in `rest`.
             if rest.is_empty() {
-                let room = content_length(client).unwrap_or(0).min(limits.body.bytes());
+                let room = content_length(client).unwrap_or(0).min(limit);
                 rest.reserve(usize::try_from(room).unwrap_or(0).max(2 * first.len()));
                 rest.extend_from_slice(&std::mem::take(&mut first));
             }
             rest.extend_from_slice(&piece);
         }
-        let held = first.len().max(rest.len()) as u64;
-        if held > limits.body.bytes() {
+        if size > limit {
             let held = if rest.is_empty() {
                 first
             } else {

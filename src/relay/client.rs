@@ -22,7 +22,7 @@ use crate::wire::{Flush, Lookout, Wire};
 /// How long a client may take to send a request's head, and how long a connection may be idle between two requests.
 const HEAD: Duration = Duration::from_secs(60);
 /// The longest pause within a request's body.
-const BODY_PAUSE: Duration = Duration::from_secs(60);
+pub const BODY_PAUSE: Duration = Duration::from_secs(60);
 /// How long, and how many bytes of it, an unread body is drained after an early answer, so that the client can read
 /// the answer before the connection's reset reaches it (RFC 9112 §9.6).
 const LINGER: (Duration, usize) = (Duration::from_secs(2), 16 << 20);
@@ -164,6 +164,22 @@ impl Client {
         self.lookout.set(true);
         let _ = self.session.read_body_or_idle(true).await;
         Gone::Left
+    }
+
+    /// Ends when the client has left, whether or not its request's body is read. What is left of the body is read and
+    /// dropped: it has been answered, and a client that only sends could not read the answer. Cancel-safe.
+    pub async fn gone_early(&mut self) -> Gone {
+        while !self.session.is_body_done() {
+            match self.session.read_body_bytes().await {
+                Ok(_) => {}
+                Err(error) => match lost_body(&error) {
+                    LostBody::Gone(gone) => return gone,
+                    // It cannot be told any more where it ends; its leaving shows in a write that fails.
+                    LostBody::Refused(_) => return std::future::pending().await,
+                },
+            }
+        }
+        self.gone().await
     }
 
     /// Writes the answer's head, or an interim one.

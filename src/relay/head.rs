@@ -6,7 +6,7 @@
 
 use greylag_filters::hop::hop_by_hop;
 use greylag_filters::trace::{self, Trace};
-use http::{HeaderValue, Method, StatusCode, Version, header};
+use http::{HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use pingora_http::{RequestHeader, ResponseHeader};
 
 use super::stop::Stop;
@@ -130,6 +130,8 @@ pub struct Marks<'a> {
     pub trace: Option<&'a Trace>,
     /// The engine's own `Host`, unless the caller's is kept.
     pub host: Option<&'a str>,
+    /// The fields that are taken off, since their sender is not believed.
+    pub claims: &'a [HeaderName],
     /// Whether the answer must come uncompressed.
     pub identity: bool,
     /// The body's framing.
@@ -141,6 +143,9 @@ pub fn to_engine(head: &RequestHeader, marks: &Marks<'_>) -> Box<RequestHeader> 
     let mut out = Box::new(head.clone());
     for name in hop_by_hop(&head.headers) {
         out.remove_header(&name);
+    }
+    for name in marks.claims {
+        out.remove_header(name);
     }
     out.remove_header(&header::EXPECT);
     out.set_version(Version::HTTP_11);

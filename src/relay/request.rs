@@ -12,7 +12,7 @@ use greylag_filters::json;
 use greylag_filters::rules::Request as Asked;
 use greylag_filters::rules::engine::{Engine, Host, Timeouts, Usage};
 use greylag_filters::trace::{self, Trace};
-use http::{Method, header};
+use http::{HeaderName, Method, header};
 use pingora_http::RequestHeader;
 
 use super::Worker;
@@ -45,6 +45,8 @@ pub struct Request {
     pub strips_usage: bool,
     /// Whether the caller asked for one choice, so that a time per output token has a meaning.
     pub one_choice: bool,
+    // fields that the caller is not believed, and that others must not believe of us
+    claims: Vec<HeaderName>,
     // the memory that `body` holds, given back with it
     share: Option<BudgetShare>,
 }
@@ -56,6 +58,7 @@ impl Request {
             tag: &self.tag,
             trace,
             host: self.host.as_deref(),
+            claims: &self.claims,
             identity: self.strips_usage,
             framing: self.framing,
         };
@@ -122,6 +125,10 @@ pub fn plan(
             Host::Engine => Some(engine.address.authority()),
         },
         framing,
+        claims: match trusted {
+            true => Vec::new(),
+            false => snapshot.rules.claims(&head.headers),
+        },
         body,
         is_whole,
         strips_usage: edits.usage,

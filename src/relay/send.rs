@@ -4,10 +4,12 @@
 //! answered, all of it is in memory, and the connection was a pooled one that had gone stale: engines behind uvicorn
 //! close theirs after five seconds.
 
+use std::time::Duration;
+
 use pingora_http::{RequestHeader, ResponseHeader};
 
 use super::Worker;
-use super::client::Client;
+use super::client::{BODY_PAUSE, Client};
 use super::cut::Cut;
 use super::head;
 use super::patience::Patience;
@@ -167,6 +169,7 @@ impl Attempt<'_> {
         call.write_head(self.head()).await?;
         let mut piece = Some(std::mem::take(&mut self.request.body));
         while let Some(bytes) = piece {
+            self.due_in(self.request.timeouts.first_byte);
             let write = call.write(&bytes);
             let written = tokio::select! {
                 biased;
@@ -181,6 +184,8 @@ impl Attempt<'_> {
                     Err(stop) => Err(stop),
                 };
             }
+            // The engine owes nothing before it has all: what is waited for is the client, whose pauses are bounded.
+            self.due_in(2 * BODY_PAUSE);
             piece = loop {
                 tokio::select! {
                     biased;
@@ -197,9 +202,6 @@ impl Attempt<'_> {
                     () = self.cut.come() => return Err(Stop::Cut),
                 }
             };
-            let due = self.exchange.now() + self.request.timeouts.first_byte;
-            self.patience
-                .until(self.exchange.at(due), Reason::FirstByteTimeout);
         }
         call.finish().await?;
         self.exchange.record.times.request = Some(self.exchange.now());
@@ -214,11 +216,13 @@ impl Attempt<'_> {
     }
 
     fn written(&mut self) {
-        let now = self.exchange.now();
-        self.exchange.record.times.written = Some(now);
-        let due = now + self.request.timeouts.first_byte;
-        self.patience
-            .until(self.exchange.at(due), Reason::FirstByteTimeout);
+        self.exchange.record.times.written = Some(self.exchange.now());
+        self.due_in(self.request.timeouts.first_byte);
+    }
+
+    fn due_in(&mut self, time: Duration) {
+        let due = self.exchange.at(self.exchange.now() + time);
+        self.patience.until(due, Reason::FirstByteTimeout);
     }
 
     async fn await_head(&mut self, call: &mut Call) -> Result<(), Stop> {

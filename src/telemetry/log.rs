@@ -120,7 +120,8 @@ fn write_all(shared: &Shared, mut sink: Box<dyn Write + Send>) {
         }
         // A sink that is gone takes no lines any more; exchanges go on.
         if !lines.is_empty() && sink.write_all(&lines).and_then(|()| sink.flush()).is_err() {
-            shared.dropped.fetch_add(1, Ordering::Relaxed);
+            let lost = lines.iter().filter(|byte| **byte == b'\n').count();
+            shared.dropped.fetch_add(lost as u64, Ordering::Relaxed);
         }
         lines.clear();
         if ending {
@@ -151,6 +152,19 @@ mod tests {
         }
     }
 
+    // A sink that takes nothing.
+    struct Full;
+
+    impl Write for Full {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(io::ErrorKind::StorageFull.into())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
     #[test]
     fn a_sink_that_blocks_holds_nobody_up_and_what_finds_no_room_is_counted() {
         let (release, told) = mpsc::channel();
@@ -173,5 +187,15 @@ mod tests {
         );
         drop(release);
         log.flush();
+    }
+
+    #[test]
+    fn every_line_that_is_lost_is_counted() {
+        let log = Log::to(Box::new(Full));
+        for _ in 0..10 {
+            log.line(&Record::default());
+        }
+        log.flush();
+        assert_eq!(log.dropped(), 10);
     }
 }

@@ -29,12 +29,14 @@ pub async fn watch(store: Arc<Store>, telemetry: Arc<Telemetry>) {
     let pool = TransportConnector::new(Some(ConnectorOptions::new(0)));
     loop {
         let snapshot = store.current();
+        telemetry.models.learn(&snapshot);
         for target in snapshot.targets() {
             let _ = timeout(PATIENCE, target.resolve()).await;
             if let Ok(Ok(models)) = timeout(PATIENCE, ask(&pool, target)).await {
                 target.set_models(models);
             }
-            telemetry.models.learn(&snapshot);
+            // Others may be in force by now.
+            telemetry.models.learn(&store.current());
         }
         tokio::select! {
             () = tokio::time::sleep(PAUSE) => {}

@@ -3,17 +3,20 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use greylag::app::App;
 use greylag::record::Record;
 use greylag::relay::Shared;
 use greylag::telemetry::Levels;
 use greylag_filters::outcome::Outcome;
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 use crate::commands::{File, Running};
 use crate::gate::{FIRST, Gated, REST};
+use crate::hand::Hand;
 use crate::harness::{Answer, Client, DEADLINE, Greylag, engines, eventually, within};
 
 const STREAM: &str = r#"{"model":"tiny","messages":[],"stream":true}"#;
@@ -64,7 +67,7 @@ impl Stopping {
     async fn closed(&self) {
         within("a closed door", async {
             while TcpStream::connect(self.address).await.is_ok() {
-                tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+                tokio::time::sleep(Duration::from_millis(2)).await;
             }
         })
         .await;
@@ -298,6 +301,54 @@ async fn a_client_that_takes_nothing_does_not_hold_the_drain() {
     assert_eq!((cut, records.len()), (1, 1));
     assert_eq!(records[0].outcome, Outcome::Drained);
     assert!(engine.wait_for(|seen| seen.open == 0, DEADLINE).await);
+}
+
+#[tokio::test]
+async fn a_client_that_takes_no_heads_does_not_hold_it_either() {
+    let mut hand = Hand::start().await;
+    let greylag = Greylag::with(
+        "limits: { drain_wait: 0s, drain: 300ms, write: 1h }",
+        &engines(&[("stable", hand.address())]).to_string(),
+    );
+    let answering = tokio::spawn(async move {
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\nx: {}\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n",
+            "a".repeat(3000)
+        );
+        let mut engine = hand.accept().await;
+        loop {
+            engine.request().await;
+            engine.send(&answer).await;
+        }
+    });
+    // The answers are nothing but heads, and at some time no more of them can leave.
+    let mut client = Client::to(greylag.address()).await;
+    let asking = async {
+        loop {
+            let _ = client
+                .socket
+                .write_all(b"GET /small HTTP/1.1\r\nhost: test\r\n\r\n")
+                .await;
+        }
+    };
+    let telemetry = greylag.app().shared.telemetry.clone();
+    let stuck = async {
+        let (mut before, mut same) = (0, 0);
+        while same < 50 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            let now = telemetry.ring.newest(usize::MAX, |_| true).len();
+            same = if now == before { same + 1 } else { 0 };
+            before = now;
+        }
+    };
+    tokio::select! {
+        () = asking => {}
+        () = within("no more answers", stuck) => {}
+    }
+    let (cut, records, _) = stop(greylag).stopped().await;
+    assert_eq!((cut, outcomes(&records, Outcome::Drained)), (1, 1));
+    assert_eq!(outcomes(&records, Outcome::Ok), records.len() - 1);
+    answering.abort();
 }
 
 #[tokio::test]

@@ -196,6 +196,24 @@ async fn tags_and_ids_say_what_is_true() {
 }
 
 #[tokio::test]
+async fn what_is_not_believed_here_is_not_passed_on_to_who_might_believe_it() {
+    let claims = ["x-force: candidate", "x-traffic-class: test"];
+    for (keys, passed) in [("", true), ("trusted: []", false)] {
+        let stand = Stand::new(keys, json!(null)).await;
+        stand.chat(&claims).await;
+        let engine = if passed {
+            &stand.candidate
+        } else {
+            &stand.stable
+        };
+        let request = asked(engine).pop().expect("it was asked");
+        for name in ["x-force", "x-traffic-class"] {
+            assert_eq!(!all(&request, name).is_empty(), passed, "{keys} {name}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn force_and_traffic_class_are_believed_from_those_who_are_trusted() {
     let forced = ["x-force: candidate", "x-traffic-class: test"];
     for (keys, engine, how, class) in [

@@ -24,7 +24,7 @@ pub(crate) struct Answer<'a> {
     /// `usage` is an object, whatever it holds.
     pub(crate) has_usage: bool,
     pub(super) usage: Option<Usage>,
-    pub(super) error: Option<InStreamError>,
+    pub(crate) error: Option<InStreamError>,
     pub(super) model: Option<Text<'a>>,
 }
 

@@ -1,5 +1,6 @@
 //! Compiled rules: immutable, and all an exchange needs to know of them.
 
+use http::{HeaderMap, HeaderName};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::engine::Engine;
@@ -52,6 +53,15 @@ impl Ruleset {
     /// The top-level body fields that [`Request::body`] must be scanned for, in this order.
     pub fn wanted_body_keys(&self) -> &[Box<str>] {
         &self.wanted
+    }
+
+    /// The fields of a head that would force an engine or mark a test if their sender were believed. They must not
+    /// be passed on in the name of somebody who is not: the next Greylag may believe this one.
+    pub fn claims(&self, headers: &HeaderMap) -> Vec<HeaderName> {
+        let force = self.splits.iter().filter_map(Split::force_header);
+        let class = self.classes.mark_in(headers);
+        let there = force.filter(|name| headers.contains_key(*name));
+        there.chain(class).cloned().collect()
     }
 
     /// Where a request goes: by the first split that it fits, else to the default engine. Inside a split

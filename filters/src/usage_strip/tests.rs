@@ -173,6 +173,17 @@ proptest! {
 }
 
 #[test]
+fn an_error_is_the_callers_whatever_stands_beside_it() {
+    let error = r#"data: {"choices":[],"usage":{"prompt_tokens":5},"error":{"code":500}}"#;
+    check(
+        &format!("{TOKEN}\n\n{error}\n\n"),
+        &format!("{TOKEN}\n\n{error}\n\n"),
+    );
+    let bare = r#"data: {"object":"error","choices":[],"usage":{},"code":500}"#;
+    check(&format!("{bare}\n\n"), &format!("{bare}\n\n"));
+}
+
+#[test]
 fn a_stream_that_was_asked_for_usage_loses_one_event() {
     let mut seen = 0;
     for capture in capture::all().iter().filter(|capture| capture.sse) {

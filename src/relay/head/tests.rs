@@ -24,6 +24,7 @@ fn marks(framing: Framing) -> Marks<'static> {
         tag: "v2",
         trace: None,
         host: None,
+        claims: &[],
         identity: false,
         framing,
     }

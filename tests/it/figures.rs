@@ -1,0 +1,50 @@
+//! What is counted as inference, and under which model.
+
+use serde_json::json;
+
+use crate::hand::Hand;
+use crate::harness::{Client, Greylag, engines};
+
+const CHAT: &str = "/v1/chat/completions";
+const OK: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
+
+#[tokio::test]
+async fn a_preflight_is_no_inference() {
+    let mut hand = Hand::start().await;
+    let greylag = Greylag::start(&engines(&[("stable", hand.address())]).to_string());
+    let mut client = Client::to(greylag.address()).await;
+    client.ask(&format!("OPTIONS {CHAT}"), &[], "").await;
+    let (mut engine, _) = hand.request().await;
+    engine
+        .send("HTTP/1.1 200 OK\r\ncontent-type: text/plain\r\ncontent-length: 2\r\n\r\nOK")
+        .await;
+    assert_eq!(client.answer().await.text(), "OK");
+    let record = greylag.records_of(1).await.remove(0);
+    assert!(record.figures.is_none());
+    assert_eq!(record.e2e(), None);
+    let unparsable = greylag.metric("greylag_unmetered_total{reason=\"unparsable\"}");
+    assert_eq!(unparsable.await, None);
+}
+
+#[tokio::test]
+async fn a_model_that_rules_name_is_a_label_however_silent_an_engine_is() {
+    // It takes connections, and says nothing on them.
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("loopback has a port");
+    let silent_address = silent.local_addr().expect("it is bound");
+    let mut hand = Hand::start().await;
+    let mut rules = engines(&[("a-silent", silent_address), ("stable", hand.address())]);
+    rules["default_engine"] = json!("stable");
+    rules["engines"]["stable"]["set"] = json!({ "model": "named" });
+    let greylag = Greylag::start(&rules.to_string());
+    let mut client = Client::to(greylag.address()).await;
+    let body = r#"{"model":"named","messages":[]}"#;
+    client.ask(&format!("POST {CHAT}"), &[], body).await;
+    let (mut engine, _) = hand.request().await;
+    engine.send(OK).await;
+    assert_eq!(client.answer().await.status, 200);
+    greylag.records_of(1).await;
+    let series = "greylag_outcomes_total{gray_tag=\"stable\",leg=\"primary\",model_name=\"named\",outcome=\"ok\",route=\"/v1/chat/completions\",traffic=\"real\"}";
+    assert_eq!(greylag.metric(series).await, Some(1.0));
+}
