@@ -34,6 +34,8 @@ use crate::upstream::watch as engines;
 
 /// Idle connections to engines that one worker keeps.
 const POOL: usize = 1024;
+/// Connections past the limit that one worker tells so at a time.
+const TURNED_AWAY: u64 = 64;
 /// How long threads may take to end once everything is cut.
 const LAST: Duration = Duration::from_secs(2);
 
@@ -127,6 +129,7 @@ impl App {
                 pool: TransportConnector::new(Some(ConnectorOptions::new(POOL))),
             },
             seats: self.seats.clone(),
+            turned_away: Seats::new(TURNED_AWAY),
             registry: self.registry.clone(),
         };
         self.spawn(format!("worker-{number}"), move || {
@@ -218,7 +221,7 @@ fn open_log(config: &Config) -> io::Result<Log> {
     let log = &config.telemetry.log;
     match (log.format, &log.path) {
         (LogFormat::Off, _) => Ok(Log::off()),
-        (LogFormat::Json, None) => Ok(Log::stdout()),
+        (LogFormat::Json, None) => Log::stdout(),
         (LogFormat::Json, Some(path)) => Log::file(path).map_err(|error| {
             io::Error::new(
                 error.kind(),

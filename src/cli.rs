@@ -35,7 +35,7 @@ enum Command {
         #[arg(long, value_name = "FILE")]
         config: PathBuf,
     },
-    /// Say whether a configuration can be used, or everything that is wrong with it
+    /// Say whether a configuration can be used, or what is wrong with it
     Check {
         /// The configuration file
         file: PathBuf,
@@ -64,7 +64,7 @@ enum Exit {
     Config = 78,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 ended well, 64 usage, 70 the command failed, 71 an address or a file cannot be opened, \
+const EXIT_CODES: &str = "Exit codes: 0 ended well, 64 usage, 70 the command failed, 71 an address or the log's file cannot be opened, \
 74 output cannot be written, 78 configuration, 128 + N ended at once by a second signal N";
 
 impl From<Exit> for ExitCode {

@@ -115,6 +115,12 @@ impl Exchange {
         Draw::new(self.seed, rule, self.record.id.as_bytes())
     }
 
+    /// Fresh bytes for a trace's id and a span's: the one chance that is not a draw, since ids of one process must not
+    /// be guessed from another's.
+    pub fn fresh(&self) -> [u8; 24] {
+        rand::random()
+    }
+
     /// The seed of the draws.
     pub fn seed(&self) -> u64 {
         self.seed

@@ -164,6 +164,8 @@ pub struct Door {
     pub worker: Worker,
     /// The seats of all doors.
     pub seats: Arc<Seats>,
+    /// Where those wait for their refusal who find no seat; who finds no place here either is closed at once.
+    pub turned_away: Arc<Seats>,
     /// Who is told when the drain ends.
     pub registry: Arc<Registry>,
 }
@@ -184,7 +186,11 @@ impl ServerApp for Door {
         let client = Client::new(stream, self.worker.shared.limits.write.get());
         match self.seats.sit() {
             Some(_seat) => self.serve(client, stop.clone()).await,
-            None => self.turn_away(client).await,
+            None => {
+                if let Some(_seat) = self.turned_away.sit() {
+                    self.turn_away(client).await;
+                }
+            }
         }
         None
     }

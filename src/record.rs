@@ -40,6 +40,8 @@ pub struct Record {
     pub model: Option<Box<str>>,
     /// Whether the request asks for a stream.
     pub stream: bool,
+    /// Bytes of the request's prompt or messages, as JSON.
+    pub prompt_bytes: Option<u64>,
     /// Real or test traffic.
     pub traffic: Class,
 
@@ -95,6 +97,7 @@ impl Default for Record {
             client: None,
             model: None,
             stream: false,
+            prompt_bytes: None,
             traffic: Class::Real,
             engine: None,
             tag: None,

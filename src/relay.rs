@@ -1,8 +1,8 @@
 //! The story of an exchange, top to bottom.
 //!
 //! In: a client whose request's head has been read. Out: an answer, and one record. Each step is a noun of its own; this
-//! file says in which order they come. While it waits, for whatever it waits, it also watches the client, the exchange's
-//! patience and the drain's end, so that none of them is ever noticed late.
+//! file says in which order they come. While an engine is waited for, the client, the exchange's patience and the drain's
+//! end are watched in the same `select!`, so that none of them is noticed late.
 
 pub mod answer;
 pub mod body;

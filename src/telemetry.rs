@@ -13,6 +13,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use greylag_filters::meter::Unmetered;
+
 use crate::record::Record;
 use crate::snapshot::Snapshot;
 use log::Log;
@@ -72,7 +74,7 @@ impl Telemetry {
     }
 
     /// An answer, or a request, of an inference route that could not be read.
-    pub fn unmetered(&self, reason: &'static str) {
+    pub fn unmetered(&self, reason: Unmetered) {
         self.metrics.unmetered(reason);
     }
 

@@ -3,17 +3,17 @@
 //! In: an engine that has begun to answer. Out: the head, then the body by the pump that fits it, then the connection
 //! back to the pool. The meter only looks on: what it makes of the bytes never changes them.
 
-use greylag_filters::meter::{Meter, Offset};
+use greylag_filters::meter::{Meter, Offset, Unmetered};
 use http::{Method, StatusCode, header};
 use pingora_http::ResponseHeader;
 
 use super::client::Client;
 use super::cut::Cut;
+use super::patience::Spent;
 use super::send::Sent;
 use super::stop::Stop;
 use super::{Worker, head, stream, whole};
 use crate::exchange::Exchange;
-use crate::reply::Reason;
 use crate::upstream::Ready;
 
 /// Gives the answer to the client, to its end.
@@ -28,7 +28,7 @@ pub async fn give(
     exchange.record.times.head = Some(now);
     exchange.record.engine_status = Some(sent.call.head().status.as_u16());
     let idle = now + sent.request.timeouts.idle;
-    sent.patience.until(exchange.at(idle), Reason::IdleTimeout);
+    sent.patience.until(exchange.at(idle), Spent::Idle);
 
     let eye = Eye::for_answer(worker, exchange, &sent);
     exchange.sse = is_sse(sent.call.head());
@@ -92,7 +92,7 @@ impl Flow<'_> {
             biased;
             piece = self.sent.call.read() => piece?,
             gone = self.client.gone_early() => return Err(Stop::left(self.exchange, gone)),
-            reason = self.sent.patience.spent() => return Err(Stop::Spent(reason)),
+            spent = self.sent.patience.spent() => return Err(Stop::Spent(spent)),
             () = self.cut.come() => return Err(Stop::Cut),
         };
         let Some(piece) = piece else { return Ok(false) };
@@ -109,7 +109,7 @@ impl Flow<'_> {
         let idle = self.read_at + self.sent.request.timeouts.idle;
         self.sent
             .patience
-            .until(self.exchange.at(idle), Reason::IdleTimeout);
+            .until(self.exchange.at(idle), Spent::Idle);
         Ok(true)
     }
 
@@ -143,20 +143,20 @@ impl Eye {
             Eye::Blind
         };
         let Some(dialect) = exchange.record.route.dialect() else {
-            return unmetered("no_dialect");
+            return unmetered(Unmetered::NoDialect);
         };
         if sent.call.head().status != StatusCode::OK {
             return Eye::Blind;
         }
         if is_encoded(sent.call.head()) {
-            return unmetered("compressed");
+            return unmetered(Unmetered::Compressed);
         }
         let limit = usize::try_from(worker.shared.limits.event.bytes()).unwrap_or(usize::MAX);
         let one_choice = sent.request.one_choice;
         if is_sse(sent.call.head()) {
             Eye::Stream(Meter::stream(dialect, one_choice, limit))
         } else if exchange.record.stream && !is_json(sent.call.head()) {
-            unmetered("not_sse")
+            unmetered(Unmetered::NotSse)
         } else {
             Eye::Whole(Meter::whole(dialect, one_choice, limit))
         }

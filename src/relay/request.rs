@@ -9,6 +9,7 @@ use bytes::Bytes;
 use greylag_filters::edit::{self, Edit};
 use greylag_filters::facts;
 use greylag_filters::json;
+use greylag_filters::meter::Unmetered;
 use greylag_filters::rules::Request as Asked;
 use greylag_filters::rules::engine::{Engine, Host, Timeouts, Usage};
 use greylag_filters::trace::{self, Trace};
@@ -150,11 +151,11 @@ fn read_facts(
         return None;
     }
     if head.headers.contains_key(header::CONTENT_ENCODING) {
-        exchange.telemetry().unmetered("request_encoded");
+        exchange.telemetry().unmetered(Unmetered::RequestEncoded);
         return None;
     }
     if !is_whole {
-        exchange.telemetry().unmetered("request_too_large");
+        exchange.telemetry().unmetered(Unmetered::RequestTooLarge);
         return None;
     }
     let wanted = exchange.snapshot.rules.wanted_body_keys();
@@ -165,13 +166,14 @@ fn note_facts(exchange: &mut Exchange, facts: Option<&facts::Body>) {
     let Some(facts) = facts else { return };
     exchange.record.model = facts.model.as_deref().map(bounded);
     exchange.record.stream = facts.stream;
+    exchange.record.prompt_bytes = Some(facts.prompt_bytes);
 }
 
 fn begin_trace(exchange: &mut Exchange, head: &RequestHeader) {
     let rule = &exchange.snapshot.rules.written().trace;
     if rule.inject {
         let sample = rule.share.hits(exchange.draw("trace"));
-        exchange.record.trace = Some(trace::begin(&head.headers, rand::random(), sample));
+        exchange.record.trace = Some(trace::begin(&head.headers, exchange.fresh(), sample));
     }
 }
 

@@ -4,6 +4,7 @@
 //! answered, all of it is in memory, and the connection was a pooled one that had gone stale: engines behind uvicorn
 //! close theirs after five seconds.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use pingora_http::{RequestHeader, ResponseHeader};
@@ -12,11 +13,10 @@ use super::Worker;
 use super::client::{BODY_PAUSE, Client};
 use super::cut::Cut;
 use super::head;
-use super::patience::Patience;
+use super::patience::{Patience, Spent};
 use super::request::Request;
 use super::stop::Stop;
 use crate::exchange::Exchange;
-use crate::reply::Reason;
 use crate::upstream::{Broken, Call};
 
 /// A request that an engine has begun to answer.
@@ -42,7 +42,7 @@ pub async fn send(
     let timeouts = &request.timeouts;
     let total = timeouts.total.map(|total| exchange.at(total));
     let due = exchange.at(exchange.now() + timeouts.first_byte);
-    let patience = Patience::new(due, Reason::FirstByteTimeout, total);
+    let patience = Patience::new(due, Spent::FirstByte, total);
     let mut attempt = Attempt {
         worker,
         exchange,
@@ -113,7 +113,7 @@ impl Attempt<'_> {
                 biased;
                 call = open => call.map_err(Stop::from),
                 gone = self.client.gone() => Err(Stop::left(self.exchange, gone)),
-                reason = self.patience.spent() => Err(Stop::Spent(reason)),
+                spent = self.patience.spent() => Err(Stop::Spent(spent)),
                 () = self.cut.come() => Err(Stop::Cut),
             }
         } else {
@@ -151,7 +151,7 @@ impl Attempt<'_> {
             biased;
             written = write => written,
             gone = self.client.gone() => return Err(Stop::left(self.exchange, gone)),
-            reason = self.patience.spent() => return Err(Stop::Spent(reason)),
+            spent = self.patience.spent() => return Err(Stop::Spent(spent)),
             () = self.cut.come() => return Err(Stop::Cut),
         };
         self.written();
@@ -170,12 +170,22 @@ impl Attempt<'_> {
         let mut piece = Some(std::mem::take(&mut self.request.body));
         while let Some(bytes) = piece {
             self.due_in(self.request.timeouts.first_byte);
-            let write = call.write(&bytes);
-            let written = tokio::select! {
-                biased;
-                written = write => written,
-                reason = self.patience.spent() => return Err(Stop::Spent(reason)),
-                () = self.cut.come() => return Err(Stop::Cut),
+            let mut ahead = None;
+            let written = {
+                let mut write = pin!(call.write(&bytes));
+                loop {
+                    tokio::select! {
+                        biased;
+                        written = &mut write => break written,
+                        // An engine that takes nothing holds one more piece up, in which the client's leaving shows.
+                        read = self.client.read_body(), if ahead.is_none() => {
+                            let read = read.map_err(|lost| Stop::lost(self.exchange, lost))?;
+                            ahead = Some(read);
+                        }
+                        spent = self.patience.spent() => return Err(Stop::Spent(spent)),
+                        () = self.cut.come() => return Err(Stop::Cut),
+                    }
+                }
             };
             if let Err(broken) = written {
                 return match self.await_head(call).await {
@@ -183,6 +193,10 @@ impl Attempt<'_> {
                     Err(Stop::Broken(_)) => Err(broken.into()),
                     Err(stop) => Err(stop),
                 };
+            }
+            if let Some(read) = ahead {
+                piece = read;
+                continue;
             }
             // The engine owes nothing before it has all: what is waited for is the client, whose pauses are bounded.
             self.due_in(2 * BODY_PAUSE);
@@ -198,7 +212,7 @@ impl Attempt<'_> {
                     piece = self.client.read_body() => {
                         break piece.map_err(|lost| Stop::lost(self.exchange, lost))?;
                     }
-                    reason = self.patience.spent() => return Err(Stop::Spent(reason)),
+                    spent = self.patience.spent() => return Err(Stop::Spent(spent)),
                     () = self.cut.come() => return Err(Stop::Cut),
                 }
             };
@@ -222,7 +236,7 @@ impl Attempt<'_> {
 
     fn due_in(&mut self, time: Duration) {
         let due = self.exchange.at(self.exchange.now() + time);
-        self.patience.until(due, Reason::FirstByteTimeout);
+        self.patience.until(due, Spent::FirstByte);
     }
 
     async fn await_head(&mut self, call: &mut Call) -> Result<(), Stop> {
@@ -232,7 +246,7 @@ impl Attempt<'_> {
                 biased;
                 head = call.read_head() => head?,
                 gone = self.client.gone(), if watch_client => return Err(Stop::left(self.exchange, gone)),
-                reason = self.patience.spent() => return Err(Stop::Spent(reason)),
+                spent = self.patience.spent() => return Err(Stop::Spent(spent)),
                 () = self.cut.come() => return Err(Stop::Cut),
             }
             if !self.pass_interim(call.head()).await? {

@@ -6,6 +6,7 @@
 use greylag_filters::outcome::End;
 
 use super::client::{Client, Gone, LostBody};
+use super::patience::Spent;
 use crate::exchange::Exchange;
 use crate::reply::{Reason, Refusal};
 use crate::upstream::Broken;
@@ -20,7 +21,7 @@ pub enum Stop {
     /// The engine, or the way to it, broke.
     Broken(Broken),
     /// It was waited for long enough.
-    Spent(Reason),
+    Spent(Spent),
     /// The drain's limit has passed.
     Cut,
 }
@@ -116,20 +117,27 @@ impl Stop {
                     "what the engine sent is not an HTTP/1 answer",
                 ),
             ),
-            Stop::Spent(reason) => {
-                let end = match reason {
-                    Reason::IdleTimeout => End::IdleTimeout,
-                    Reason::TotalTimeout => End::TotalTimeout,
-                    _ => End::FirstByteTimeout,
-                };
-                told(
-                    end,
-                    Refusal::new(
-                        reason,
-                        "the engine did not answer in the time its timeouts allow",
-                    ),
-                )
-            }
+            Stop::Spent(Spent::FirstByte) => told(
+                End::FirstByteTimeout,
+                Refusal::new(
+                    Reason::FirstByteTimeout,
+                    "the engine did not begin to answer within its timeouts.first_byte",
+                ),
+            ),
+            Stop::Spent(Spent::Idle) => told(
+                End::IdleTimeout,
+                Refusal::new(
+                    Reason::IdleTimeout,
+                    "nothing more of the engine's answer came within its timeouts.idle",
+                ),
+            ),
+            Stop::Spent(Spent::Total) => told(
+                End::TotalTimeout,
+                Refusal::new(
+                    Reason::TotalTimeout,
+                    "the engine's answer did not end within its timeouts.total",
+                ),
+            ),
             Stop::Cut => told(
                 End::Drained,
                 Refusal::new(

@@ -39,6 +39,8 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<&'a str>,
     stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompt_bytes: Option<u64>,
     traffic: &'static str,
     leg: &'static str,
     rules_version: u64,
@@ -102,6 +104,8 @@ struct Times {
 
 #[derive(Serialize)]
 struct Tokens<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
     events: u64,
     token_events: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -134,6 +138,7 @@ impl<'a> Line<'a> {
             client: record.client,
             model: record.model.as_deref(),
             stream: record.stream,
+            prompt_bytes: record.prompt_bytes,
             traffic: record.traffic.label(),
             leg: "primary",
             rules_version: record.rules_version,
@@ -187,6 +192,7 @@ impl<'a> Tokens<'a> {
         let figures = record.figures.as_ref()?;
         let usage = figures.usage.as_ref();
         Some(Tokens {
+            model: figures.model.as_deref(),
             events: figures.events,
             token_events: figures.token_events,
             prompt: usage.and_then(|usage| usage.prompt),

@@ -46,29 +46,32 @@ impl Log {
     }
 
     /// A log on standard output.
-    pub fn stdout() -> Self {
+    ///
+    /// # Errors
+    /// Its thread cannot be started.
+    pub fn stdout() -> io::Result<Self> {
         Log::to(Box::new(io::stdout()))
     }
 
     /// A log at the end of a file, which is made if it is not there.
     ///
     /// # Errors
-    /// The file cannot be opened for appending.
+    /// The file cannot be opened for appending, or the log's thread cannot be started.
     pub fn file(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
-        Ok(Log::to(Box::new(file)))
+        Log::to(Box::new(file))
     }
 
-    fn to(sink: Box<dyn Write + Send>) -> Self {
+    fn to(sink: Box<dyn Write + Send>) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let writing = shared.clone();
         let writer = std::thread::Builder::new()
             .name("log".into())
-            .spawn(move || write_all(&writing, sink));
-        Log {
-            shared: writer.is_ok().then_some(shared),
-            writer: Mutex::new(writer.ok()),
-        }
+            .spawn(move || write_all(&writing, sink))?;
+        Ok(Log {
+            shared: Some(shared),
+            writer: Mutex::new(Some(writer)),
+        })
     }
 
     /// Adds the record's line.
@@ -168,7 +171,7 @@ mod tests {
     #[test]
     fn a_sink_that_blocks_holds_nobody_up_and_what_finds_no_room_is_counted() {
         let (release, told) = mpsc::channel();
-        let log = Log::to(Box::new(Blocked(told)));
+        let log = Log::to(Box::new(Blocked(told))).unwrap();
         let record = Record::default();
         // Twice what can wait, and what the writer may have taken before it blocks.
         let mut line = Vec::new();
@@ -191,7 +194,7 @@ mod tests {
 
     #[test]
     fn every_line_that_is_lost_is_counted() {
-        let log = Log::to(Box::new(Full));
+        let log = Log::to(Box::new(Full)).unwrap();
         for _ in 0..10 {
             log.line(&Record::default());
         }

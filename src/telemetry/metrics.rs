@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use greylag_filters::meter::Figures;
+use greylag_filters::meter::{Figures, Unmetered};
 use greylag_filters::traffic::Class;
 use parking_lot::RwLock;
 use prometheus::local::LocalHistogram;
@@ -253,7 +253,7 @@ impl Metrics {
                 .inc_by(u64::from(choices));
         }
         if let Some(reason) = figures.unmetered {
-            self.unmetered(reason.label());
+            self.unmetered(reason);
         }
     }
 
@@ -263,8 +263,8 @@ impl Metrics {
     }
 
     /// Something of an inference route that was not read.
-    pub fn unmetered(&self, reason: &str) {
-        self.unmetered.with_label_values(&[reason]).inc();
+    pub fn unmetered(&self, reason: Unmetered) {
+        self.unmetered.with_label_values(&[reason.label()]).inc();
     }
 
     /// An answer of ours.

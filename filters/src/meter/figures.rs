@@ -61,6 +61,14 @@ impl Figures {
 /// Why an answer has no figures, or not all of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unmetered {
+    /// The request has a `Content-Encoding`, so nothing is known of its body.
+    RequestEncoded,
+    /// The request's body was longer than is gathered, so nothing is known of it.
+    RequestTooLarge,
+    /// Answers of the route are not read.
+    NoDialect,
+    /// The answer has a `Content-Encoding`.
+    Compressed,
     /// The stream holds no line of a server-sent event.
     NotSse,
     /// An event was longer than the limit and was skipped; the figures are those of the others.
@@ -75,6 +83,10 @@ impl Unmetered {
     /// The metric label.
     pub fn label(self) -> &'static str {
         match self {
+            Unmetered::RequestEncoded => "request_encoded",
+            Unmetered::RequestTooLarge => "request_too_large",
+            Unmetered::NoDialect => "no_dialect",
+            Unmetered::Compressed => "compressed",
             Unmetered::NotSse => "not_sse",
             Unmetered::EventTooLong => "event_too_long",
             Unmetered::TooLarge => "too_large",

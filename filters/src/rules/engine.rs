@@ -94,7 +94,8 @@ pub struct TimeoutRule {
     pub first_byte: Period,
     /// Between two bytes of the answer. Default: `2m`.
     pub idle: Period,
-    /// For the whole exchange. Default: no limit.
+    /// For the whole exchange; since it is the engine's, it ends nothing before the engine is known. Default: no
+    /// limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub total: Option<Period>,
 }

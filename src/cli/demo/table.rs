@@ -123,15 +123,19 @@ fn rate(tokens: u64, elapsed: Duration) -> f64 {
     f64::from(tokens) / elapsed.as_secs_f64().max(0.001)
 }
 
-// The gaps between the token events of one answer, as far as its timeline goes.
+// The gaps between the token events of one answer, as far as its timeline goes; as in the metric, those that came in one
+// read have none.
 fn gaps(record: &Record) -> Vec<Duration> {
-    let events = record.timeline.events();
-    let pairs = events.iter().zip(events.iter().skip(1));
-    pairs
-        .map(|((before, _), (after, _))| {
-            Duration::from_micros(u64::from(after.saturating_sub(*before)))
-        })
-        .collect()
+    let mut gaps = Vec::new();
+    let mut last = None;
+    for (at, token_events) in record.timeline.events() {
+        if let Some(last) = last {
+            gaps.push(Duration::from_micros(u64::from(at.saturating_sub(last))));
+        }
+        gaps.extend((1..*token_events).map(|_| Duration::ZERO));
+        last = Some(*at);
+    }
+    gaps
 }
 
 // The nearest-rank quantile, in milliseconds.
