@@ -141,7 +141,8 @@ pub struct Limits {
     /// The longest request body that is gathered, and so can be looked into and edited. Longer ones are passed on as
     /// they come. Default: `64MiB`.
     pub body: Size,
-    /// All that gathered bodies may hold together; past it requests are refused with 503. Default: `512MiB`.
+    /// All that gathered bodies may hold together; past it requests are refused with 503. A body that is longer than
+    /// this alone is passed on as it comes. Default: `512MiB`.
     pub memory: Size,
     /// Client connections at a time; past it connections are refused with 503. Default: 10000.
     pub connections: u64,

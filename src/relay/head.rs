@@ -1,7 +1,7 @@
 //! Heads on their way through: what is refused, what is taken off, what is put on.
 //!
-//! In: the head as it came. Out: the head as it goes on. It differs by the fields of one connection and by the fields
-//! that are ours: to the engine `traceparent`, `tracestate`, `baggage`, `x-gray-tag`, and `accept-encoding` where a
+//! In: the head as it came. Out: the head as it goes on. It differs by the fields of one connection, by what a caller
+//! claims who is not believed (force, traffic class), and by the fields that are ours: to the engine `traceparent`, `tracestate`, `baggage`, `x-gray-tag`, and `accept-encoding` where a
 //! stream must be read; to the client `x-greylag-engine`; and `date` and `connection`, which Pingora writes.
 
 use greylag_filters::hop::hop_by_hop;

@@ -35,7 +35,8 @@ pub struct Rule {
     #[serde(default, skip_serializing_if = "Ordered::is_empty")]
     pub set: Ordered<String, Literal>,
     /// Whether streams that did not ask for usage are made to ask, so that tokens can be counted.
-    /// Default: `pass`.
+    /// llama.cpp's callers then lose its `timings`, which it puts into the event that is taken out. Default:
+    /// `pass`.
     #[serde(default)]
     pub usage: Usage,
     /// Which `Host` the engine is told. Default: `keep`.
@@ -68,7 +69,7 @@ pub enum Usage {
     #[default]
     Pass,
     /// `stream_options.include_usage` is added where the caller did not ask, and the event that it adds to
-    /// the answer is taken out again.
+    /// the answer is taken out again. llama.cpp puts its `timings` into that event, so they go with it.
     Inject,
 }
 
