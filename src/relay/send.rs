@@ -4,7 +4,6 @@
 //! answered, all of it is in memory, and the connection was a pooled one that had gone stale: engines behind uvicorn
 //! close theirs after five seconds.
 
-use std::pin::pin;
 use std::time::Duration;
 
 use pingora_http::{RequestHeader, ResponseHeader};
@@ -170,22 +169,12 @@ impl Attempt<'_> {
         let mut piece = Some(std::mem::take(&mut self.request.body));
         while let Some(bytes) = piece {
             self.due_in(self.request.timeouts.first_byte);
-            let mut ahead = None;
-            let written = {
-                let mut write = pin!(call.write(&bytes));
-                loop {
-                    tokio::select! {
-                        biased;
-                        written = &mut write => break written,
-                        // An engine that takes nothing holds one more piece up, in which the client's leaving shows.
-                        read = self.client.read_body(), if ahead.is_none() => {
-                            let read = read.map_err(|lost| Stop::lost(self.exchange, lost))?;
-                            ahead = Some(read);
-                        }
-                        spent = self.patience.spent() => return Err(Stop::Spent(spent)),
-                        () = self.cut.come() => return Err(Stop::Cut),
-                    }
-                }
+            let write = call.write(&bytes);
+            let written = tokio::select! {
+                biased;
+                written = write => written,
+                spent = self.patience.spent() => return Err(Stop::Spent(spent)),
+                () = self.cut.come() => return Err(Stop::Cut),
             };
             if let Err(broken) = written {
                 return match self.await_head(call).await {
@@ -193,10 +182,6 @@ impl Attempt<'_> {
                     Err(Stop::Broken(_)) => Err(broken.into()),
                     Err(stop) => Err(stop),
                 };
-            }
-            if let Some(read) = ahead {
-                piece = read;
-                continue;
             }
             // The engine owes nothing before it has all: what is waited for is the client, whose pauses are bounded.
             self.due_in(2 * BODY_PAUSE);
