@@ -18,6 +18,7 @@ use crate::app::App;
 pub(super) fn run(file: &Path) -> Result<ExitCode, Exit> {
     let config = load(file)?;
     log_to_stderr();
+    use_small_pages();
     let failed = |error: io::Error| {
         complain(&format_args!("{}: {error}", file.display()));
         Exit::System
@@ -29,6 +30,15 @@ pub(super) fn run(file: &Path) -> Result<ExitCode, Exit> {
         announce(&app);
         serve(app, signals).await.map_err(failed)
     })
+}
+
+// A stream holds some tens of kilobytes, in pieces. The allocator asks for huge pages, which would make twice as much
+// resident of it; a kernel that refuses only costs that.
+fn use_small_pages() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = nix::sys::prctl::set_thp_disable(true) {
+        tracing::debug!(%error, "huge pages stay on");
+    }
 }
 
 fn announce(app: &App) {
