@@ -55,8 +55,10 @@ pub async fn replace(
     let dry_run = is_dry_run(pairs)?;
     is_json(&headers)?;
     let expected = if_match(&headers);
-    let rules =
-        parse(&body.map_err(unreadable)?).inspect_err(|_| tried(&sides, dry_run, "invalid"))?;
+    let rules = parse(&body.map_err(unreadable)?).inspect_err(|_| {
+        tried(&sides, dry_run, "invalid");
+        tracing::warn!(%peer, "rules sent to the API were refused: they cannot be read");
+    })?;
     if dry_run {
         return try_out(&sides, &rules, expected.as_ref());
     }
