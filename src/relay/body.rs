@@ -10,6 +10,7 @@ use http::{Version, header};
 use super::Worker;
 use super::client::Client;
 use super::cut::Cut;
+use super::head;
 use super::stop::Stop;
 use crate::budget::BudgetShare;
 use crate::exchange::Exchange;
@@ -36,7 +37,7 @@ pub async fn take(
         return Ok(Body::Whole(Bytes::new(), share));
     }
     invite(client).await?;
-    let length = content_length(client);
+    let length = head::content_length(client.head());
     let limit = longest(worker);
     if !exchange.record.route.is_inference() || length.is_some_and(|length| length > limit) {
         return Ok(Body::Streamed(Bytes::new(), share));
@@ -77,7 +78,7 @@ async fn gather(
         } else {
             // A second piece: from here on all of it is in `rest`.
             if rest.is_empty() {
-                let room = content_length(client).unwrap_or(0).min(limit);
+                let room = head::content_length(client.head()).unwrap_or(0).min(limit);
                 rest.reserve(usize::try_from(room).unwrap_or(0).max(2 * first.len()));
                 rest.extend_from_slice(&std::mem::take(&mut first));
             }
@@ -111,10 +112,4 @@ async fn invite(client: &mut Client) -> Result<(), Stop> {
         client.invite_body().await?;
     }
     Ok(())
-}
-
-/// The length that the request's head gives its body. Pingora has refused heads in which it is ambiguous.
-pub fn content_length(client: &Client) -> Option<u64> {
-    let value = client.head().headers.get(header::CONTENT_LENGTH)?;
-    value.to_str().ok()?.split(',').next()?.trim().parse().ok()
 }

@@ -111,6 +111,13 @@ pub fn names(head: &RequestHeader, option: &str) -> bool {
         .any(|named| named.trim().eq_ignore_ascii_case(option))
 }
 
+/// The length that a request's head gives its body. Pingora has refused heads in which it is ambiguous, so of several
+/// that are equal the first is taken.
+pub fn content_length(head: &RequestHeader) -> Option<u64> {
+    let value = head.headers.get(header::CONTENT_LENGTH)?;
+    value.to_str().ok()?.split(',').next()?.trim().parse().ok()
+}
+
 /// How the request's body is framed on its way to the engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {

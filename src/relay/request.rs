@@ -228,16 +228,11 @@ impl<'a> Edits<'a> {
 }
 
 fn framing(head: &RequestHeader, body: &Bytes, is_whole: bool) -> Framing {
-    let says_length = head.headers.get(header::CONTENT_LENGTH);
-    let chunked = head.headers.contains_key(header::TRANSFER_ENCODING);
-    match (is_whole, says_length) {
-        (true, None) if body.is_empty() && !chunked => Framing::None,
-        (true, _) => Framing::Length(body.len() as u64),
-        (false, Some(length)) => length
-            .to_str()
-            .ok()
-            .and_then(|value| value.split(',').next()?.trim().parse().ok())
-            .map_or(Framing::Chunked, Framing::Length),
-        (false, None) => Framing::Chunked,
+    let is_framed = head.headers.contains_key(header::CONTENT_LENGTH)
+        || head.headers.contains_key(header::TRANSFER_ENCODING);
+    match is_whole {
+        true if body.is_empty() && !is_framed => Framing::None,
+        true => Framing::Length(body.len() as u64),
+        false => head::content_length(head).map_or(Framing::Chunked, Framing::Length),
     }
 }
