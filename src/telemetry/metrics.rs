@@ -4,6 +4,8 @@
 //! set: engines' tags, models that engines serve, routes, methods, statuses and enums; never from a caller's text. The
 //! table of `docs/metrics.md` is this file's, for people.
 
+mod maker;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,21 +15,18 @@ use greylag_filters::traffic::Class;
 use parking_lot::RwLock;
 use prometheus::local::LocalHistogram;
 use prometheus::{
-    Encoder, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
-    IntGaugeVec, Opts, Registry, TextEncoder,
+    Encoder, GaugeVec, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, Registry,
+    TextEncoder,
 };
 
 use crate::record::Record;
 use crate::reply::Reason;
+use maker::Maker;
 
 /// Upper bounds in seconds, from half a millisecond: engines decode a token in less than ten.
 const SECONDS: [f64; 21] = [
     0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5,
     1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0,
-];
-/// Upper bounds in seconds for what Greylag itself takes.
-const OWN_SECONDS: [f64; 12] = [
-    0.00001, 0.000025, 0.00005, 0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25,
 ];
 const LEG: [&str; 4] = ["gray_tag", "model_name", "leg", "traffic"];
 
@@ -369,50 +368,5 @@ fn method_label(method: &http::Method) -> &'static str {
         "OPTIONS" => "OPTIONS",
         "PATCH" => "PATCH",
         _ => "other",
-    }
-}
-
-struct Maker<'a>(&'a Registry);
-
-impl Maker<'_> {
-    fn register<C: prometheus::core::Collector + Clone + 'static>(
-        &self,
-        made: prometheus::Result<C>,
-    ) -> C {
-        let collector = made.expect("names, help and labels in this file are valid");
-        self.0
-            .register(Box::new(collector.clone()))
-            .expect("each name in this file stands once");
-        collector
-    }
-
-    fn histograms(&self, name: &str, help: &str, bounds: &[f64], labels: &[&str]) -> HistogramVec {
-        let options = HistogramOpts::new(name, help).buckets(bounds.to_vec());
-        self.register(HistogramVec::new(options, labels))
-    }
-
-    fn histogram(&self, name: &str, help: &str) -> Histogram {
-        let options = HistogramOpts::new(name, help).buckets(OWN_SECONDS.to_vec());
-        self.register(Histogram::with_opts(options))
-    }
-
-    fn counters(&self, name: &str, help: &str, labels: &[&str]) -> IntCounterVec {
-        self.register(IntCounterVec::new(Opts::new(name, help), labels))
-    }
-
-    fn counter(&self, name: &str, help: &str) -> IntCounter {
-        self.register(IntCounter::new(name, help))
-    }
-
-    fn gauges(&self, name: &str, help: &str, labels: &[&str]) -> IntGaugeVec {
-        self.register(IntGaugeVec::new(Opts::new(name, help), labels))
-    }
-
-    fn shares(&self, name: &str, help: &str, labels: &[&str]) -> GaugeVec {
-        self.register(GaugeVec::new(Opts::new(name, help), labels))
-    }
-
-    fn gauge(&self, name: &str, help: &str) -> IntGauge {
-        self.register(IntGauge::new(name, help))
     }
 }

@@ -3,12 +3,14 @@
 //! In: the rules in force. Out: addresses and models in their [`Target`]s, renewed now and then. Its requests
 //! (`GET /v1/models`) go over connections of its own and never over an exchange's.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pingora_core::connectors::{ConnectorOptions, TransportConnector};
 use pingora_http::RequestHeader;
 use serde::Deserialize;
+use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
 use super::{Broken, Call, Target};
@@ -27,14 +29,17 @@ const MOST: (usize, usize) = (64, 256);
 /// Looks after the engines of whatever rules are in force, for as long as it is polled.
 pub async fn watch(store: Arc<Store>, telemetry: Arc<Telemetry>) {
     let pool = TransportConnector::new(Some(ConnectorOptions::new(0)));
+    let mut away = HashSet::new();
     loop {
         let snapshot = store.current();
         telemetry.models.learn(&snapshot);
         for target in snapshot.targets() {
             let _ = timeout(PATIENCE, target.resolve()).await;
-            if let Ok(Ok(models)) = timeout(PATIENCE, ask(&pool, target)).await {
-                target.set_models(models);
+            let asked = timeout(PATIENCE, ask(&pool, target)).await;
+            if let Ok(Ok(Some(models))) = &asked {
+                target.set_models(models.clone());
             }
+            tell(&mut away, target, &asked);
             // Others may be in force by now.
             telemetry.models.learn(&store.current());
         }
@@ -42,6 +47,30 @@ pub async fn watch(store: Arc<Store>, telemetry: Arc<Telemetry>) {
             () = tokio::time::sleep(PAUSE) => {}
             () = store.changed(snapshot.version) => {}
         }
+    }
+}
+
+// Says once that an engine cannot be reached, and once that it can again. Exchanges find that out for themselves: this is
+// for whoever looks at the log before there are any.
+fn tell<T>(
+    away: &mut HashSet<Arc<str>>,
+    target: &Target,
+    asked: &Result<Result<T, Broken>, Elapsed>,
+) {
+    let engine = &target.name;
+    match asked {
+        Ok(Err(Broken::Unreachable(error))) => {
+            if away.insert(engine.clone()) {
+                tracing::warn!(%engine, error, "an engine cannot be reached");
+            }
+        }
+        Ok(_) => {
+            if away.remove(engine) {
+                tracing::info!(%engine, "an engine can be reached again");
+            }
+        }
+        // A slow engine is there; one that takes no connection is told of by the next question that ends.
+        Err(_) => {}
     }
 }
 
@@ -55,20 +84,21 @@ struct Model {
     id: String,
 }
 
-async fn ask(pool: &TransportConnector, target: &Target) -> Result<Vec<Box<str>>, Broken> {
+// The models that the engine says it serves; none where it says something else, or nothing that can be read.
+async fn ask(pool: &TransportConnector, target: &Target) -> Result<Option<Vec<Box<str>>>, Broken> {
     let mut call = Call::open(pool, target, PATIENCE, true).await?;
     call.write_head(question(target).ok_or(Broken::Garbage)?)
         .await?;
     call.finish().await?;
     call.read_head().await?;
     if call.head().status != 200 {
-        return Ok(Vec::new());
+        return Ok(None);
     }
     let mut page = Vec::new();
     while let Some(piece) = call.read().await? {
         page.extend_from_slice(piece);
         if page.len() > LONGEST {
-            return Ok(Vec::new());
+            return Ok(None);
         }
     }
     Ok(read(&page))
@@ -84,18 +114,15 @@ fn question(target: &Target) -> Option<Box<RequestHeader>> {
     Some(Box::new(head))
 }
 
-fn read(page: &[u8]) -> Vec<Box<str>> {
+fn read(page: &[u8]) -> Option<Vec<Box<str>>> {
     let (most, longest) = MOST;
-    let Ok(models) = serde_json::from_slice::<Models>(page) else {
-        return Vec::new();
-    };
-    models
+    let models: Models = serde_json::from_slice(page).ok()?;
+    let ids = models
         .data
         .into_iter()
-        .map(|model| model.id.into_boxed_str())
-        .filter(|id| (1..=longest).contains(&id.len()))
-        .take(most)
-        .collect()
+        .map(|model| model.id.into_boxed_str());
+    let named = ids.filter(|id| (1..=longest).contains(&id.len()));
+    Some(named.take(most).collect())
 }
 
 #[cfg(test)]
@@ -105,25 +132,42 @@ mod tests {
     #[test]
     fn a_list_of_models_is_read_within_bounds() {
         let ids = |page: &str| {
-            read(page.as_bytes())
-                .iter()
-                .map(|id| id.to_string())
-                .collect::<Vec<_>>()
+            let read = read(page.as_bytes())?;
+            Some(read.iter().map(|id| id.to_string()).collect::<Vec<_>>())
         };
         assert_eq!(
             ids(r#"{"object":"list","data":[{"id":"tiny","object":"model"},{"id":"lora"}]}"#),
-            ["tiny", "lora"]
+            Some(vec!["tiny".into(), "lora".into()])
         );
-        assert!(ids(r#"{"error":"Unauthorized"}"#).is_empty());
-        assert!(ids("<html>").is_empty());
+        // What is no list leaves the models as they were known.
+        assert_eq!(ids(r#"{"error":"Unauthorized"}"#), None);
+        assert_eq!(ids("<html>"), None);
+        assert_eq!(ids(r#"{"data":[]}"#), Some(vec![]));
         let many: Vec<_> = (0..100)
             .map(|i| serde_json::json!({ "id": format!("m{i}") }))
             .collect();
-        assert_eq!(
-            ids(&serde_json::json!({ "data": many }).to_string()).len(),
-            64
-        );
-        let long = "x".repeat(300);
-        assert!(ids(&serde_json::json!({ "data": [{ "id": long }] }).to_string()).is_empty());
+        let many = ids(&serde_json::json!({ "data": many }).to_string());
+        assert_eq!(many.map(|ids| ids.len()), Some(64));
+        let long = serde_json::json!({ "data": [{ "id": "x".repeat(300) }] });
+        assert_eq!(ids(&long.to_string()), Some(vec![]));
+    }
+
+    #[test]
+    fn an_engine_that_is_away_is_told_of_once() {
+        let rules: greylag_filters::rules::Rules = serde_json::from_value(serde_json::json!({
+            "engines": { "a": { "kind": "vllm", "url": "http://127.0.0.1:1" } },
+            "default_engine": "a",
+        }))
+        .unwrap();
+        let compiled = greylag_filters::rules::compile(&rules).unwrap();
+        let target = Target::new(&compiled.engines()[0]);
+        let mut away = HashSet::new();
+        let gone = || Ok(Err::<(), _>(Broken::Unreachable("refused".into())));
+        tell(&mut away, &target, &gone());
+        tell(&mut away, &target, &gone());
+        assert_eq!(away.len(), 1);
+        // Whatever it answers, it is there.
+        tell(&mut away, &target, &Ok(Err::<(), _>(Broken::Closed)));
+        assert!(away.is_empty());
     }
 }
