@@ -178,9 +178,12 @@ pub struct Times {
 
 impl Times {
     /// What Greylag itself took before the engine had the request: from the request whole to the request written,
-    /// without the connect.
+    /// without the connect. Absent where the body was passed on as it came, since nothing was held then.
     pub fn overhead(&self, connecting: Duration) -> Option<Duration> {
-        let held = self.written?.checked_sub(self.request?)?;
+        let whole = self
+            .request
+            .filter(|whole| *whole <= self.connected.unwrap_or(*whole))?;
+        let held = self.written?.checked_sub(whole)?;
         Some(held.saturating_sub(connecting))
     }
 }
@@ -260,5 +263,13 @@ mod tests {
         };
         assert_eq!(times.overhead(ms(6)), Some(ms(1)));
         assert_eq!(Times::default().overhead(ms(6)), None);
+        // A body that was passed on as it came was whole only after the connect: nothing was held.
+        let passed_on = Times {
+            request: Some(ms(9)),
+            connected: Some(ms(7)),
+            written: Some(ms(9)),
+            ..Times::default()
+        };
+        assert_eq!(passed_on.overhead(ms(6)), None);
     }
 }
