@@ -27,8 +27,6 @@ pub enum Reason {
     MemorySpent,
     /// `limits.connections` is reached.
     TooManyConnections,
-    /// Greylag is ending.
-    ShuttingDown,
     /// No connection to the engine.
     EngineUnreachable,
     /// The engine closed or reset the connection without an answer.
@@ -62,7 +60,6 @@ impl Reason {
             Reason::Unsupported => "unsupported",
             Reason::MemorySpent => "memory_spent",
             Reason::TooManyConnections => "too_many_connections",
-            Reason::ShuttingDown => "shutting_down",
             Reason::EngineUnreachable => "engine_unreachable",
             Reason::EngineClosed => "engine_closed",
             Reason::EngineGarbage => "engine_garbage",
@@ -86,10 +83,7 @@ impl Reason {
             Reason::Internal => 500,
             Reason::Unsupported => 501,
             Reason::EngineUnreachable | Reason::EngineClosed | Reason::EngineGarbage => 502,
-            Reason::MemorySpent
-            | Reason::TooManyConnections
-            | Reason::ShuttingDown
-            | Reason::Drained => 503,
+            Reason::MemorySpent | Reason::TooManyConnections | Reason::Drained => 503,
             Reason::FirstByteTimeout | Reason::IdleTimeout | Reason::TotalTimeout => 504,
         }
     }
