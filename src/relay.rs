@@ -57,9 +57,9 @@ impl Shared {
         self.telemetry.ring.newest(usize::MAX, |_| true)
     }
 
-    /// Whether what this client says of itself is believed. A unix socket's client is on this machine.
+    /// Whether what this client says of itself is believed. One whose address is not known is a stranger.
     pub fn trusts(&self, client: Option<std::net::IpAddr>) -> bool {
-        client.is_none_or(|client| self.trusted.iter().any(|range| range.contains(&client)))
+        client.is_some_and(|client| self.trusted.iter().any(|range| range.contains(&client)))
     }
 }
 

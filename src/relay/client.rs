@@ -94,7 +94,7 @@ impl Client {
         self.reused
     }
 
-    /// The client's address, unless it came by a unix socket.
+    /// The client's address, where it is known.
     pub fn address(&self) -> Option<IpAddr> {
         let address = self.session.client_addr()?.as_inet()?.ip();
         Some(address.to_canonical())

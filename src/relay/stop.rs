@@ -61,10 +61,10 @@ impl Stop {
 
     /// The same for a client that was lost while the engine was taking the request's body.
     pub fn lost(exchange: &mut Exchange, lost: LostBody) -> Self {
-        match lost {
-            LostBody::Gone(gone) => Stop::left(exchange, gone),
-            LostBody::Refused(refusal) => Stop::Refused(refusal),
+        if let LostBody::Gone(_) = lost {
+            exchange.record.times.left = Some(exchange.now());
         }
+        lost.into()
     }
 
     /// Notes the end in the record and answers if that is still possible. True: the connection may carry on.
