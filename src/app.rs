@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use pingora_core::connectors::{ConnectorOptions, TransportConnector};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
@@ -30,10 +29,8 @@ use crate::side::Sides;
 use crate::snapshot::Store;
 use crate::telemetry::Telemetry;
 use crate::telemetry::log::Log;
-use crate::upstream::watch as engines;
+use crate::upstream::{Pool, watch as engines};
 
-/// Idle connections to engines that one worker keeps.
-const POOL: usize = 1024;
 /// Connections past the limit that one worker tells so at a time.
 const TURNED_AWAY: u64 = 64;
 /// How long threads may take to end once everything is cut.
@@ -123,10 +120,11 @@ impl App {
         mut ending: watch::Receiver<bool>,
     ) -> io::Result<()> {
         let runtime = runtime()?;
+        let pool = Arc::new(Pool::default());
         let door = Door {
             worker: Worker {
                 shared: self.shared.clone(),
-                pool: TransportConnector::new(Some(ConnectorOptions::new(POOL))),
+                pool: pool.clone(),
             },
             seats: self.seats.clone(),
             turned_away: Seats::new(TURNED_AWAY),
@@ -134,9 +132,15 @@ impl App {
         };
         self.spawn(format!("worker-{number}"), move || {
             runtime.block_on(async {
-                listen::serve(door, sockets, stopping).await;
-                // Connections are tasks of this runtime: it lives until the drain is over.
-                let _ = ending.wait_for(|ending| *ending).await;
+                let serve = async {
+                    listen::serve(door, sockets, stopping).await;
+                    // Connections are tasks of this runtime: it lives until the drain is over.
+                    let _ = ending.wait_for(|ending| *ending).await;
+                };
+                tokio::select! {
+                    () = serve => {}
+                    () = pool.prune() => {}
+                }
             });
         })
     }

@@ -6,25 +6,20 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::IntoRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use async_trait::async_trait;
-use pingora_core::apps::ServerApp;
-use pingora_core::listeners::{ListenerConfig, TcpSocketOptions};
-use pingora_core::protocols::l4::stream::L4BufferSettings;
-use pingora_core::protocols::{Stream, TcpKeepalive};
-use pingora_core::server::{Fds, ShutdownWatch};
-use pingora_core::services::Service as _;
-use pingora_core::services::listening::Service;
 use socket2::{Domain, Protocol, Socket, Type};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 
 use crate::relay::client::{Client, NoHead};
 use crate::relay::cut::Registry;
 use crate::relay::{self, Worker};
 use crate::reply::{Reason, Refusal};
+use crate::upstream::link;
 
 /// A bound address, with one socket for each worker.
 #[derive(Debug)]
@@ -91,35 +86,51 @@ pub struct Socketed {
 }
 
 /// Accepts and serves on these sockets until `stop` says true; connections then go on as tasks of their own.
-pub async fn serve(door: Door, sockets: Vec<Socketed>, stop: ShutdownWatch) {
-    let mut fds = Fds::new();
-    let mut service = Service::new("greylag".into(), door);
+pub async fn serve(door: Door, sockets: Vec<Socketed>, stop: watch::Receiver<bool>) {
+    let door = Arc::new(door);
+    let mut listeners = JoinSet::new();
     for Socketed { address, socket } in sockets {
-        let name = address.to_string();
-        fds.add(name.clone(), socket.into_raw_fd());
-        service.add_listener(
-            ListenerConfig::tcp(name)
-                .tcp_socket_options(socket_options())
-                // What is written is buffered by `Wire`, where it can be flushed; heads and bodies are read straight into
-                // their own buffers, and a third one would hold 64 KiB a connection.
-                .l4_buffer(L4BufferSettings::unbuffered()),
-        );
+        match TcpListener::from_std(socket) {
+            Ok(listener) => {
+                listeners.spawn(accept(door.clone(), listener, address, stop.clone()));
+            }
+            Err(error) => tracing::error!(%address, %error, "cannot accept connections"),
+        }
     }
-    let fds = Arc::new(parking_lot::Mutex::new(fds));
-    service.start_service(Some(fds), stop, 1).await;
+    while listeners.join_next().await.is_some() {}
 }
 
-fn socket_options() -> TcpSocketOptions {
-    let mut options = TcpSocketOptions::default();
-    // Finds clients that vanished without a FIN within about a minute.
-    options.tcp_keepalive = Some(TcpKeepalive {
-        idle: Duration::from_secs(30),
-        interval: Duration::from_secs(10),
-        count: 3,
-        #[cfg(target_os = "linux")]
-        user_timeout: Duration::ZERO,
-    });
-    options
+async fn accept(
+    door: Arc<Door>,
+    listener: TcpListener,
+    address: SocketAddr,
+    mut stop: watch::Receiver<bool>,
+) {
+    // How long to wait when no more files may be open: connections that end give theirs back.
+    const PAUSE: Duration = Duration::from_millis(100);
+    loop {
+        let accepted = tokio::select! {
+            biased;
+            _ = stop.wait_for(|stopping| *stopping) => return,
+            accepted = listener.accept() => accepted,
+        };
+        match accepted {
+            Ok((stream, _)) => {
+                tokio::spawn(door.clone().enter(stream, stop.clone()));
+            }
+            Err(error) if error.raw_os_error().is_some_and(is_shortage) => {
+                tracing::error!(%address, %error, "cannot accept a connection");
+                tokio::time::sleep(PAUSE).await;
+            }
+            // The connection was gone before it was accepted.
+            Err(error) => tracing::debug!(%address, %error, "a connection was lost"),
+        }
+    }
+}
+
+fn is_shortage(code: i32) -> bool {
+    use nix::libc::{EMFILE, ENFILE, ENOBUFS, ENOMEM};
+    [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(&code)
 }
 
 /// Seats for connections, shared by all workers.
@@ -172,7 +183,7 @@ pub struct Door {
 
 // Ends when a connection without a request need not be kept: between two requests nothing is owed, while a first one may
 // be on its way, since its connection was accepted.
-async fn stopped(stop: &mut ShutdownWatch, is_reused: bool) {
+async fn stopped(stop: &mut watch::Receiver<bool>, is_reused: bool) {
     const FIRST: Duration = Duration::from_secs(1);
     let _ = stop.wait_for(|stopping| *stopping).await;
     if !is_reused {
@@ -180,24 +191,22 @@ async fn stopped(stop: &mut ShutdownWatch, is_reused: bool) {
     }
 }
 
-#[async_trait]
-impl ServerApp for Door {
-    async fn process_new(self: &Arc<Self>, stream: Stream, stop: &ShutdownWatch) -> Option<Stream> {
+impl Door {
+    async fn enter(self: Arc<Self>, stream: TcpStream, stop: watch::Receiver<bool>) {
+        // A client that has left already cannot be tuned, and is found gone at the first read.
+        let _ = link::tune(&stream);
         let client = Client::new(stream, self.worker.shared.limits.write.get());
         match self.seats.sit() {
-            Some(_seat) => self.serve(client, stop.clone()).await,
+            Some(_seat) => self.serve(client, stop).await,
             None => {
                 if let Some(_seat) = self.turned_away.sit() {
                     self.turn_away(client).await;
                 }
             }
         }
-        None
     }
-}
 
-impl Door {
-    async fn serve(&self, mut client: Client, mut stop: ShutdownWatch) {
+    async fn serve(&self, mut client: Client, mut stop: watch::Receiver<bool>) {
         let mut cut = self.registry.enter();
         loop {
             let is_reused = client.is_reused();

@@ -9,6 +9,7 @@ pub mod body;
 pub mod client;
 pub mod cut;
 pub mod head;
+pub mod inlet;
 pub mod patience;
 pub mod request;
 pub mod send;
@@ -21,13 +22,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use greylag_filters::outcome::End;
 use ipnet::IpNet;
-use pingora_core::connectors::TransportConnector;
 
 use crate::budget::Budget;
 use crate::config::Limits;
 use crate::exchange::{Exchange, Origin};
 use crate::snapshot::Store;
 use crate::telemetry::Telemetry;
+use crate::upstream::Pool;
 use client::Client;
 use cut::Cut;
 use stop::Stop;
@@ -68,7 +69,7 @@ pub struct Worker {
     /// What it shares with the others.
     pub shared: Arc<Shared>,
     /// Its idle connections.
-    pub pool: TransportConnector,
+    pub pool: Arc<Pool>,
 }
 
 /// Carries one exchange from its head to its record. True: the connection may carry another.

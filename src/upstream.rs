@@ -4,9 +4,13 @@
 //! A connection goes back to the pool only after a complete answer; dropping a [`Call`] closes its connection, which is
 //! how an engine learns that nobody waits any more.
 
+mod answer;
 pub mod call;
+pub mod link;
+pub mod pool;
 pub mod target;
 pub mod watch;
 
-pub use call::{Broken, Call, Ready};
+pub use call::{Broken, Call};
+pub use pool::Pool;
 pub use target::Target;

@@ -14,6 +14,7 @@ mod capture;
 pub mod draw;
 pub mod edit;
 pub mod facts;
+pub mod framing;
 pub mod hop;
 pub mod json;
 pub mod matcher;

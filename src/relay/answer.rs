@@ -3,18 +3,20 @@
 //! In: an engine that has begun to answer. Out: the head, then the body by the pump that fits it, then the connection
 //! back to the pool. The meter only looks on: what it makes of the bytes never changes them.
 
+use std::time::Duration;
+
 use greylag_filters::meter::{Meter, Offset, Unmetered};
 use http::{Method, StatusCode, header};
 use pingora_http::ResponseHeader;
 
 use super::client::Client;
 use super::cut::Cut;
-use super::patience::Spent;
+use super::patience::{Patience, Spent};
 use super::send::Sent;
 use super::stop::Stop;
 use super::{Worker, head, stream, whole};
 use crate::exchange::Exchange;
-use crate::upstream::Ready;
+use crate::upstream::Call;
 
 /// Gives the answer to the client, to its end.
 pub async fn give(
@@ -26,28 +28,32 @@ pub async fn give(
 ) -> Result<(), Stop> {
     let now = exchange.now();
     exchange.record.times.head = Some(now);
-    exchange.record.engine_status = Some(sent.call.head().status.as_u16());
+    exchange.record.engine_status = Some(sent.head.status.as_u16());
     let idle = now + sent.request.timeouts.idle;
     sent.patience.until(exchange.at(idle), Spent::Idle);
 
     let eye = Eye::for_answer(worker, exchange, &sent);
-    exchange.sse = is_sse(sent.call.head());
+    exchange.sse = is_sse(&sent.head);
     let strips = sent.request.strips_usage && exchange.sse;
-    let out = head::to_client(sent.call.head(), client.head(), &sent.request.tag, !strips);
+    let Sent {
+        mut call,
+        head,
+        request,
+        is_complete,
+        mut patience,
+    } = sent;
+    let out = head::to_client(head, client.head(), &request.tag, !strips);
     exchange.record.status = Some(out.status.as_u16());
-    let written = tokio::select! {
-        biased;
-        written = client.write_head(out) => written,
-        () = cut.come() => return Err(Stop::Cut),
-    };
-    written.map_err(|gone| Stop::left(exchange, gone))?;
+    client.write_head(out);
 
     let mut flow = Flow {
         worker,
         exchange,
         client,
         cut,
-        sent: &mut sent,
+        call: &mut call,
+        patience: &mut patience,
+        idle: request.timeouts.idle,
         read_at: now,
     };
     match eye {
@@ -61,8 +67,8 @@ pub async fn give(
         () = cut.come() => return Err(Stop::Cut),
     };
     finished.map_err(|gone| Stop::left(exchange, gone))?;
-    if sent.is_complete {
-        sent.call.release(&worker.pool).await;
+    if is_complete {
+        call.release(&worker.pool);
     }
     Ok(())
 }
@@ -78,39 +84,29 @@ pub struct Flow<'a> {
     /// The drain's end.
     pub cut: &'a mut Cut,
     /// Where they come from.
-    pub sent: &'a mut Sent,
+    call: &'a mut Call,
+    patience: &'a mut Patience,
+    // how long the engine may pause
+    idle: Duration,
     /// When the last piece was read.
     pub read_at: Offset,
 }
 
 impl Flow<'_> {
-    /// Waits for the next piece of the answer and adds to `out` all that has come by then, up to `MOST`. False: the
-    /// answer is whole, and `out` has its end.
+    /// Waits for the next piece of the answer and adds to `out` all that has come by then, up to a bound. False: the
+    /// answer is whole, and `out` has its end. What was written to the client leaves meanwhile.
     pub async fn next(&mut self, out: &mut Vec<u8>) -> Result<bool, Stop> {
-        const MOST: usize = 64 << 10;
-        let piece = tokio::select! {
+        let more = tokio::select! {
             biased;
-            piece = self.sent.call.read() => piece?,
+            more = self.call.read(out) => more?,
             gone = self.client.gone_early() => return Err(Stop::left(self.exchange, gone)),
-            spent = self.sent.patience.spent() => return Err(Stop::Spent(spent)),
+            spent = self.patience.spent() => return Err(Stop::Spent(spent)),
             () = self.cut.come() => return Err(Stop::Cut),
         };
-        let Some(piece) = piece else { return Ok(false) };
-        out.extend_from_slice(piece);
         self.read_at = self.exchange.now();
-        // What has come in the meantime goes out in the same write; nothing is waited for.
-        while out.len() < MOST {
-            match self.sent.call.read_ready() {
-                Ready::Piece(piece) => out.extend_from_slice(piece),
-                Ready::End => return Ok(false),
-                Ready::NotYet => break,
-            }
-        }
-        let idle = self.read_at + self.sent.request.timeouts.idle;
-        self.sent
-            .patience
-            .until(self.exchange.at(idle), Spent::Idle);
-        Ok(true)
+        let idle = self.exchange.at(self.read_at + self.idle);
+        self.patience.until(idle, Spent::Idle);
+        Ok(more)
     }
 
     /// Writes to the client, unless the drain ends first.
@@ -145,17 +141,17 @@ impl Eye {
         let Some(dialect) = exchange.record.route.dialect() else {
             return unmetered(Unmetered::NoDialect);
         };
-        if sent.call.head().status != StatusCode::OK {
+        if sent.head.status != StatusCode::OK {
             return Eye::Blind;
         }
-        if is_encoded(sent.call.head()) {
+        if is_encoded(&sent.head) {
             return unmetered(Unmetered::Compressed);
         }
         let limit = usize::try_from(worker.shared.limits.event.bytes()).unwrap_or(usize::MAX);
         let one_choice = sent.request.one_choice;
-        if is_sse(sent.call.head()) {
+        if is_sse(&sent.head) {
             Eye::Stream(Meter::stream(dialect, one_choice, limit))
-        } else if exchange.record.stream && !is_json(sent.call.head()) {
+        } else if exchange.record.stream && !is_json(&sent.head) {
             unmetered(Unmetered::NotSse)
         } else {
             Eye::Whole(Meter::whole(dialect, one_choice, limit))

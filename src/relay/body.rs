@@ -36,7 +36,7 @@ pub async fn take(
         exchange.record.times.request = Some(exchange.now());
         return Ok(Body::Whole(Bytes::new(), share));
     }
-    invite(client).await?;
+    invite(client);
     let length = head::content_length(client.head());
     let limit = longest(worker);
     if !exchange.record.route.is_inference() || length.is_some_and(|length| length > limit) {
@@ -106,10 +106,9 @@ async fn gather(
 }
 
 // A client that asks before it sends its body is answered by us: the body is read before an engine is known.
-async fn invite(client: &mut Client) -> Result<(), Stop> {
+fn invite(client: &mut Client) {
     let head = client.head();
     if head.version == Version::HTTP_11 && head.headers.contains_key(header::EXPECT) {
-        client.invite_body().await?;
+        client.invite_body();
     }
-    Ok(())
 }

@@ -1,23 +1,32 @@
 //! The client's side of an exchange.
 //!
-//! In: Pingora's HTTP/1 session over a [`Wire`]. Out: the request's head and body, and the news that the client has
-//! left or takes nothing. Every write has a deadline, and a client is never waited for without one.
+//! In: a connection, whose requests Pingora's HTTP/1 session reads. Out: the request's head and body, the answer's bytes,
+//! and the news that the client has left or takes nothing. What is written gathers in an outbox and leaves whenever
+//! something is waited for; a client that takes nothing is never waited for without a deadline.
 
-use std::net::IpAddr;
+use std::future::{pending, poll_fn};
+use std::net::{IpAddr, SocketAddr};
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header;
+use greylag_filters::framing::{self, Framing, Marked};
+use http::{Method, header};
+use pingora_core::protocols::Stream;
+use pingora_core::protocols::http::date;
 use pingora_core::protocols::http::v1::server::HttpSession;
-use pingora_core::protocols::{Shutdown, Stream};
 use pingora_core::{Error, ErrorType};
 use pingora_http::{RequestHeader, ResponseHeader};
-use tokio::io::AsyncReadExt;
-use tokio::time::timeout;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedWriteHalf;
+use tokio::time::{Sleep, sleep, timeout};
 
 use super::head;
+use super::inlet::{Inlet, Lookout};
 use crate::reply::{Reason, Refusal};
-use crate::wire::{Flush, Lookout, Wire};
+use crate::wire::{self, Outbox};
 
 /// How long a client may take to send a request's head, and how long a connection may be idle between two requests.
 const HEAD: Duration = Duration::from_secs(60);
@@ -27,21 +36,25 @@ pub const BODY_PAUSE: Duration = Duration::from_secs(60);
 /// the answer before the connection's reset reaches it (RFC 9112 §9.6).
 const LINGER: (Duration, usize) = (Duration::from_secs(2), 16 << 20);
 
-/// As much of an answer as one write deadline is for, in bytes.
-const PART: usize = 16 << 10;
-
 /// A client's connection, with the request on it.
 pub struct Client {
+    // reads, and never writes
     session: HttpSession,
-    write_limit: Duration,
+    // what makes its stream tell of the client's leaving alone
+    lookout: Lookout,
+    out: Out,
+    address: Option<SocketAddr>,
     closing: bool,
     // whether the connection has carried a request before
     reused: bool,
-    // what makes its stream tell of the client's leaving alone
-    lookout: Lookout,
     // whether a head has been read, without which Pingora's session must not be asked about it
     headed: bool,
+    // whether the answer's head has been written
+    answered: bool,
     refused: bool,
+    // the answer's body
+    body: Marked,
+    body_bytes: u64,
 }
 
 /// How a client was lost.
@@ -62,15 +75,71 @@ pub enum NoHead {
     Refused(Refusal),
 }
 
-impl Client {
-    /// A client on a fresh connection.
-    pub fn new(stream: Stream, write_limit: Duration) -> Self {
-        let wire = Wire::new(stream, Flush::AtOnce);
-        let lookout = wire.lookout();
-        Client::on(Box::new(wire), lookout, write_limit)
+// The writing half of a connection.
+struct Out {
+    half: OwnedWriteHalf,
+    outbox: Outbox,
+    limit: Duration,
+    // runs while the client takes nothing
+    stall: Option<Pin<Box<Sleep>>>,
+}
+
+impl Out {
+    // Ready when all has been sent, what is held and then `rest`, or when the client is lost. The deadline is for a client
+    // that takes nothing, not for one that takes much slowly.
+    fn poll_send(&mut self, cx: &mut Context<'_>, rest: &mut &[u8]) -> Poll<Result<(), Gone>> {
+        loop {
+            let left = self.outbox.len() + rest.len();
+            if left == 0 {
+                return Poll::Ready(Ok(()));
+            }
+            let sent = self.outbox.poll_send(cx, Pin::new(&mut self.half), rest);
+            if self.outbox.len() + rest.len() < left {
+                self.stall = None;
+            }
+            match sent {
+                Poll::Ready(Ok(())) => {}
+                Poll::Ready(Err(_)) => {
+                    self.outbox.clear();
+                    return Poll::Ready(Err(Gone::Left));
+                }
+                Poll::Pending => {
+                    let limit = self.limit;
+                    let stall = self.stall.get_or_insert_with(|| Box::pin(sleep(limit)));
+                    ready!(stall.as_mut().poll(cx));
+                    self.outbox.clear();
+                    return Poll::Ready(Err(Gone::Stalled));
+                }
+            }
+        }
     }
 
-    fn on(stream: Stream, lookout: Lookout, write_limit: Duration) -> Self {
+    async fn send(&mut self, mut rest: &[u8]) -> Result<(), Gone> {
+        poll_fn(|cx| self.poll_send(cx, &mut rest)).await
+    }
+
+    // Whether there is something to read, or its end, as far as the system has said.
+    fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
+        self.half.as_ref().poll_read_ready(cx).map(drop)
+    }
+}
+
+impl Client {
+    /// A client on a fresh connection, who may take nothing for `write_limit`.
+    pub fn new(stream: TcpStream, write_limit: Duration) -> Self {
+        let address = stream.peer_addr().ok();
+        let (read, half) = stream.into_split();
+        let (inlet, lookout) = Inlet::new(read);
+        let out = Out {
+            half,
+            outbox: Outbox::default(),
+            limit: write_limit,
+            stall: None,
+        };
+        Client::on(Box::new(inlet), lookout, out, address)
+    }
+
+    fn on(stream: Stream, lookout: Lookout, out: Out, address: Option<SocketAddr>) -> Self {
         lookout.set(false);
         let mut session = HttpSession::new(stream);
         // Bytes that follow a request are the next one, not the end of this one.
@@ -80,12 +149,16 @@ impl Client {
         session.set_server_keepalive(Some(0));
         Client {
             session,
-            write_limit,
+            lookout,
+            out,
+            address,
             closing: false,
             reused: false,
-            lookout,
             headed: false,
+            answered: false,
             refused: false,
+            body: Marked::new(Framing::None),
+            body_bytes: 0,
         }
     }
 
@@ -96,8 +169,7 @@ impl Client {
 
     /// The client's address, where it is known.
     pub fn address(&self) -> Option<IpAddr> {
-        let address = self.session.client_addr()?.as_inet()?.ip();
-        Some(address.to_canonical())
+        Some(self.address?.ip().to_canonical())
     }
 
     /// Reads the next request's head. Cancel-safe as long as the client is then dropped.
@@ -128,13 +200,10 @@ impl Client {
         self.session.is_body_done()
     }
 
-    /// Sends `100 Continue` to a client that waits for it.
-    ///
-    /// # Errors
-    /// The client is gone.
-    pub async fn invite_body(&mut self) -> Result<(), Gone> {
+    /// Sends `100 Continue` to a client that waits for it; it leaves before the next wait.
+    pub fn invite_body(&mut self) {
         let invitation = ResponseHeader::build(100, Some(0)).expect("100 is a status");
-        self.write_head(Box::new(invitation)).await
+        self.write_interim(&invitation);
     }
 
     /// The next piece of the request's body, or nothing at its end. Cancel-safe.
@@ -142,7 +211,7 @@ impl Client {
     /// # Errors
     /// The client is gone, pauses too long, or sends no well-formed body.
     pub async fn read_body(&mut self) -> Result<Option<Bytes>, LostBody> {
-        match timeout(BODY_PAUSE, self.session.read_body_bytes()).await {
+        match timeout(BODY_PAUSE, self.next_piece()).await {
             Ok(Ok(piece)) => Ok(piece),
             Ok(Err(error)) => {
                 // Where the next request would begin is not known.
@@ -159,70 +228,115 @@ impl Client {
         }
     }
 
+    // A client that does not take our bytes may still send its own, or have sent them before it closed: reading goes on
+    // while they are written and when that fails, and tells what there is to tell.
+    async fn next_piece(&mut self) -> pingora_core::Result<Option<Bytes>> {
+        let out = &mut self.out;
+        let mut read = pin!(self.session.read_body_bytes());
+        poll_fn(|cx| {
+            let _ = out.poll_send(cx, &mut &[][..]);
+            read.as_mut().poll(cx)
+        })
+        .await
+    }
+
     /// Ends when the client has left. To be called only when the body is read: it would eat a byte of it.
     pub async fn gone(&mut self) -> Gone {
+        poll_fn(|cx| self.poll_gone(cx)).await
+    }
+
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<Gone> {
+        if let Poll::Ready(Err(gone)) = self.out.poll_send(cx, &mut &[][..]) {
+            return Poll::Ready(gone);
+        }
+        // Nearly always nothing has come, so the wait for it must cost little.
+        ready!(self.out.poll_readable(cx));
         debug_assert!(self.session.is_body_done(), "the body is read first");
         // Whatever else a client sends is kept for the next request. Pingora, which would keep it too, would not look for
         // the client's end after it.
         self.lookout.set(true);
-        let _ = self.session.read_body_or_idle(true).await;
-        Gone::Left
+        let read = pin!(self.session.read_body_or_idle(true));
+        read.poll(cx).map(|_| Gone::Left)
     }
 
     /// Ends when the client has left, whether or not its request's body is read. What is left of the body is read and
     /// dropped: it has been answered, and a client that only sends could not read the answer. Cancel-safe.
     pub async fn gone_early(&mut self) -> Gone {
         while !self.session.is_body_done() {
-            match self.session.read_body_bytes().await {
+            let out = &mut self.out;
+            let mut read = pin!(self.session.read_body_bytes());
+            let read = poll_fn(|cx| match out.poll_send(cx, &mut &[][..]) {
+                Poll::Ready(Err(gone)) => Poll::Ready(Err(LostBody::Gone(gone))),
+                _ => read.as_mut().poll(cx).map_err(|error| lost_body(&error)),
+            });
+            match read.await {
                 Ok(_) => {}
-                Err(error) => match lost_body(&error) {
-                    LostBody::Gone(gone) => return gone,
-                    // It cannot be told any more where it ends; its leaving shows in a write that fails.
-                    LostBody::Refused(_) => return std::future::pending().await,
-                },
+                Err(LostBody::Gone(gone)) => return gone,
+                // It cannot be told any more where it ends; its leaving shows in a write that fails.
+                Err(LostBody::Refused(_)) => {
+                    return match self.out.send(&[]).await {
+                        Err(gone) => gone,
+                        Ok(()) => pending().await,
+                    };
+                }
             }
         }
         self.gone().await
     }
 
-    /// Writes the answer's head, or an interim one.
-    ///
-    /// # Errors
-    /// The client is gone.
-    pub async fn write_head(&mut self, head: Box<ResponseHeader>) -> Result<(), Gone> {
-        if self.closing || self.ends_with_connection(&head) {
-            self.session.set_server_keepalive(None);
-        }
-        let goes_on = head.status.is_informational() && self.session.will_keepalive();
-        let write = self.session.write_response_header(head);
-        let written = settle(timeout(self.write_limit, write).await);
-        // Pingora ends the connection after any head that it writes before the request's body has come, but an interim
-        // head is no answer.
-        if goes_on {
-            self.session.set_server_keepalive(Some(0));
-        }
-        written
+    /// Writes an interim head (1xx); it leaves before the next wait.
+    pub fn write_interim(&mut self, head: &ResponseHeader) {
+        wire::answer_head(head, self.out.outbox.end());
     }
 
-    // Pingora finds this out only after it has written `Connection: keep-alive`.
-    fn ends_with_connection(&self, head: &ResponseHeader) -> bool {
-        let framed = head.headers.contains_key(header::CONTENT_LENGTH)
-            || head.headers.contains_key(header::TRANSFER_ENCODING);
-        !framed && self.headed && head::may_have_body(head.status, &self.head().method)
+    /// Writes the answer's head; it leaves before the next wait.
+    pub fn write_head(&mut self, mut head: Box<ResponseHeader>) {
+        let framing = self.framing(&head);
+        let goes_on = self.headed
+            && !self.closing
+            && framing != Framing::UntilClose
+            && self.session.will_keepalive()
+            && self.session.is_body_done();
+        self.closing = !goes_on;
+        let connection = if goes_on { "keep-alive" } else { "close" };
+        // Both values are well formed.
+        let _ = head.insert_header(header::DATE, date::get_cached_date());
+        let _ = head.insert_header(header::CONNECTION, connection);
+        wire::answer_head(&head, self.out.outbox.end());
+        self.body = Marked::new(framing);
+        self.answered = true;
     }
 
-    /// Writes a piece of the answer's body; it leaves at once, or before the next wait if the answer has a length.
+    fn framing(&self, head: &ResponseHeader) -> Framing {
+        let method = if self.headed {
+            &self.head().method
+        } else {
+            &Method::GET
+        };
+        let framing = framing::of_answer(head.status, &head.headers, method);
+        framing.unwrap_or(Framing::UntilClose)
+    }
+
+    /// Writes a piece of the answer's body. It leaves before the next wait, and when much has gathered that is waited for.
+    /// Of an empty piece nothing is written.
     ///
     /// # Errors
     /// The client is gone.
     pub async fn write(&mut self, piece: &[u8]) -> Result<(), Gone> {
-        // The deadline is for a client that takes nothing, not for one that takes much slowly. Of nothing there is no part,
-        // so no empty chunk ends a chunked body.
-        for part in piece.chunks(PART) {
-            let write = self.session.write_body(part);
-            settle(timeout(self.write_limit, write).await)?;
+        let mark = self.body.mark(piece.len());
+        self.body_bytes += mark.take as u64;
+        if piece.len() >= wire::LONG {
+            let outbox = &mut self.out.outbox;
+            outbox.end().extend_from_slice(mark.before());
+            let sent = self.out.send(&piece[..mark.take]).await;
+            self.out.outbox.end().extend_from_slice(mark.after);
+            return sent;
         }
-        Ok(())
+        self.out.outbox.put(&mark, piece);
+        if self.out.outbox.len() < wire::FULL {
+            return Ok(());
+        }
+        self.out.send(&[]).await
     }
 
     /// Ends the answer well.
@@ -230,25 +344,26 @@ impl Client {
     /// # Errors
     /// The client is gone, or the answer is shorter than its head says.
     pub async fn finish(&mut self) -> Result<(), Gone> {
-        let finish = self.session.finish_body();
-        settle(timeout(self.write_limit, finish).await)
+        let end = self.body.end().map_err(|_| Gone::Left)?;
+        self.out.outbox.end().extend_from_slice(end);
+        self.out.send(&[]).await
     }
 
     /// Ends an answer that cannot be finished: what was written leaves, then the connection ends without the answer's end.
     pub async fn break_off(&mut self) {
-        let _ = timeout(self.write_limit, self.session.shutdown()).await;
+        if self.out.send(&[]).await.is_ok() {
+            let _ = self.out.half.shutdown().await;
+        }
     }
 
     /// Whether an answer's head has been written; interim ones do not count.
     pub fn is_answered(&self) -> bool {
-        self.session
-            .response_written()
-            .is_some_and(|head| !head.status.is_informational())
+        self.answered
     }
 
     /// Bytes of the answer's body that were written.
     pub fn answer_bytes(&self) -> u64 {
-        self.session.body_bytes_sent() as u64
+        self.body_bytes
     }
 
     /// Bytes of the request's body that were read.
@@ -268,8 +383,7 @@ impl Client {
     pub async fn refuse(&mut self, refusal: &Refusal) -> Result<(), Gone> {
         self.refused = true;
         let (head, body) = refusal.answer();
-        self.write_head(head).await?;
-        // To a HEAD Pingora writes no body, whatever it is given.
+        self.write_head(head);
         self.write(&body).await?;
         self.finish().await
     }
@@ -277,18 +391,17 @@ impl Client {
     /// The connection's next request, if there may be one; to be called after a whole answer.
     pub async fn next(mut self) -> Option<Client> {
         let is_body_done = self.session.is_body_done();
-        if !is_body_done || !self.session.will_keepalive() {
+        if self.closing || !is_body_done {
             // What follows a request that was refused may be unread too.
             if is_body_done && !self.refused {
-                self.session.shutdown().await;
+                let _ = self.out.half.shutdown().await;
             } else {
                 self.linger().await;
             }
             return None;
         }
-        let (lookout, write_limit) = (self.lookout, self.write_limit);
         let (stream, ahead) = self.session.reuse().await.ok()??.into_parts();
-        let mut client = Client::on(stream, lookout, write_limit);
+        let mut client = Client::on(stream, self.lookout, self.out, self.address);
         client.reused = true;
         if let Some(ahead) = ahead {
             client.session.set_pipelined_prefix(ahead);
@@ -298,10 +411,10 @@ impl Client {
 
     /// Sends the end, then drains what the client still sends, for a bounded while. It is not looked into: it may be
     /// anything, the rest of a head that was none included.
-    pub async fn linger(self) {
+    pub async fn linger(mut self) {
         self.lookout.set(false);
         let mut stream = self.session.into_inner();
-        Shutdown::shutdown(&mut *stream).await;
+        let _ = self.out.half.shutdown().await;
         let (pause, mut left) = LINGER;
         let drain = async {
             let mut piece = vec![0; 8 << 10];
@@ -323,16 +436,6 @@ pub enum LostBody {
     Gone(Gone),
     /// It sent something that is no body, or nothing.
     Refused(Refusal),
-}
-
-fn settle<T>(
-    written: Result<pingora_core::Result<T>, tokio::time::error::Elapsed>,
-) -> Result<(), Gone> {
-    match written {
-        Ok(Ok(_)) => Ok(()),
-        Ok(Err(_)) => Err(Gone::Left),
-        Err(_) => Err(Gone::Stalled),
-    }
 }
 
 fn no_head(error: &Error) -> NoHead {

@@ -2,8 +2,9 @@
 //!
 //! In: the head as it came. Out: the head as it goes on. It differs by the fields of one connection, by what a caller
 //! claims who is not believed (force, traffic class), and by the fields that are ours: to the engine `traceparent`, `tracestate`, `baggage`, `x-gray-tag`, and `accept-encoding` where a
-//! stream must be read; to the client `x-greylag-engine`; and `date` and `connection`, which Pingora writes.
+//! stream must be read; to the client `x-greylag-engine`; and `date` and `connection`, which are written with it.
 
+use greylag_filters::framing::{Framing, may_have_body};
 use greylag_filters::hop::hop_by_hop;
 use greylag_filters::trace::{self, Trace};
 use http::{HeaderName, HeaderValue, Method, StatusCode, Version, header};
@@ -118,17 +119,6 @@ pub fn content_length(head: &RequestHeader) -> Option<u64> {
     value.to_str().ok()?.split(',').next()?.trim().parse().ok()
 }
 
-/// How the request's body is framed on its way to the engine.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Framing {
-    /// No body, and no field that says so.
-    None,
-    /// So many bytes.
-    Length(u64),
-    /// Chunks, since the length is not known.
-    Chunked,
-}
-
 /// What is put on a request's head.
 pub struct Marks<'a> {
     /// The engine's tag.
@@ -206,13 +196,12 @@ fn set(head: &mut RequestHeader, name: &'static str, value: &str) {
 
 /// The head that goes to the client.
 pub fn to_client(
-    head: &ResponseHeader,
+    mut out: Box<ResponseHeader>,
     request: &RequestHeader,
     tag: &str,
     keep_length: bool,
 ) -> Box<ResponseHeader> {
-    let mut out = Box::new(head.clone());
-    for name in hop_by_hop(&head.headers) {
+    for name in hop_by_hop(&out.headers) {
         out.remove_header(&name);
     }
     out.set_version(Version::HTTP_11);
@@ -231,28 +220,22 @@ pub fn to_client(
     out
 }
 
-/// Whether an answer with this status to this method may have a body (RFC 9110 §6.4.1).
-pub fn may_have_body(status: StatusCode, method: &Method) -> bool {
-    *method != Method::HEAD
-        && !status.is_informational()
-        && status != StatusCode::NO_CONTENT
-        && status != StatusCode::NOT_MODIFIED
-}
-
 /// An interim head (1xx) as it goes to the client, or nothing where the client cannot have it: 100 was ours to give,
 /// 101 was not asked for, and HTTP/1.0 knows none.
-pub fn interim(head: &ResponseHeader, request: &RequestHeader) -> Option<Box<ResponseHeader>> {
+pub fn interim(
+    mut head: Box<ResponseHeader>,
+    request: &RequestHeader,
+) -> Option<Box<ResponseHeader>> {
     let passes = request.version == Version::HTTP_11
         && !matches!(
             head.status,
             StatusCode::CONTINUE | StatusCode::SWITCHING_PROTOCOLS
         );
     passes.then(|| {
-        let mut out = Box::new(head.clone());
         for name in hop_by_hop(&head.headers) {
-            out.remove_header(&name);
+            head.remove_header(&name);
         }
-        out
+        head
     })
 }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use greylag_filters::edit::{self, Edit};
 use greylag_filters::facts;
+use greylag_filters::framing::Framing;
 use greylag_filters::json;
 use greylag_filters::meter::Unmetered;
 use greylag_filters::rules::Request as Asked;
@@ -18,7 +19,7 @@ use pingora_http::RequestHeader;
 
 use super::Worker;
 use super::body::Body;
-use super::head::{self, Framing, Marks};
+use super::head::{self, Marks};
 use super::stop::Stop;
 use crate::budget::BudgetShare;
 use crate::exchange::Exchange;
@@ -36,8 +37,8 @@ pub struct Request {
     pub tag: Arc<str>,
     /// The engine's own `Host`, unless the caller's is kept.
     host: Option<String>,
-    /// How its body is framed.
-    framing: Framing,
+    /// How its body is framed: by nothing, a length or chunks.
+    pub framing: Framing,
     /// Its body, or the beginning of it.
     pub body: Bytes,
     /// Whether `body` is all of it.

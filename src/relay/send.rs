@@ -6,7 +6,8 @@
 
 use std::time::Duration;
 
-use pingora_http::{RequestHeader, ResponseHeader};
+use http::StatusCode;
+use pingora_http::ResponseHeader;
 
 use super::Worker;
 use super::client::{BODY_PAUSE, Client};
@@ -22,6 +23,8 @@ use crate::upstream::{Broken, Call};
 pub struct Sent {
     /// The engine's end of it.
     pub call: Call,
+    /// The answer's head.
+    pub head: Box<ResponseHeader>,
     /// What was sent.
     pub request: Request,
     /// Whether the request went out to its end; else the connection cannot carry another.
@@ -50,7 +53,7 @@ pub async fn send(
         request,
         patience,
     };
-    let (call, is_complete) = match attempt.make(false).await {
+    let (call, Answered { head, is_complete }) = match attempt.make(false).await {
         Err(Failed {
             stop: Stop::Broken(_),
             stale: true,
@@ -65,6 +68,7 @@ pub async fn send(
     request.let_go();
     Ok(Sent {
         call,
+        head,
         request,
         is_complete,
         patience,
@@ -80,6 +84,12 @@ struct Attempt<'a> {
     patience: Patience,
 }
 
+// The answer's head, and whether the whole request had gone out by then.
+struct Answered {
+    head: Box<ResponseHeader>,
+    is_complete: bool,
+}
+
 struct Failed {
     stop: Stop,
     // whether a pooled connection is to blame, on which no byte of an answer has come
@@ -87,7 +97,7 @@ struct Failed {
 }
 
 impl Attempt<'_> {
-    async fn make(&mut self, fresh: bool) -> Result<(Call, bool), Failed> {
+    async fn make(&mut self, fresh: bool) -> Result<(Call, Answered), Failed> {
         self.exchange.record.attempts += 1;
         let mut call = self
             .open(fresh)
@@ -95,7 +105,7 @@ impl Attempt<'_> {
             .map_err(|stop| Failed { stop, stale: false })?;
         self.exchange.record.reused = call.reused;
         match self.talk(&mut call).await {
-            Ok(is_complete) => Ok((call, is_complete)),
+            Ok(answered) => Ok((call, answered)),
             Err(stop) => Err(Failed {
                 stop,
                 stale: call.is_stale(),
@@ -106,7 +116,8 @@ impl Attempt<'_> {
     async fn open(&mut self, fresh: bool) -> Result<Call, Stop> {
         let before = self.exchange.now();
         let limit = self.request.timeouts.connect;
-        let open = Call::open(&self.worker.pool, &self.request.target, limit, fresh);
+        let pool = (!fresh).then_some(&*self.worker.pool);
+        let open = Call::open(pool, &self.request.target, limit);
         let opened = if self.request.is_whole {
             tokio::select! {
                 biased;
@@ -129,8 +140,7 @@ impl Attempt<'_> {
         opened
     }
 
-    // Whether the whole request went out, once the answer has begun.
-    async fn talk(&mut self, call: &mut Call) -> Result<bool, Stop> {
+    async fn talk(&mut self, call: &mut Call) -> Result<Answered, Stop> {
         if self.request.is_whole {
             self.talk_whole(call).await
         } else {
@@ -138,13 +148,11 @@ impl Attempt<'_> {
         }
     }
 
-    async fn talk_whole(&mut self, call: &mut Call) -> Result<bool, Stop> {
-        let head = self.head();
-        let body = self.request.body.clone();
+    async fn talk_whole(&mut self, call: &mut Call) -> Result<Answered, Stop> {
+        self.write_head(call)?;
         let write = async {
-            call.write_head(head).await?;
-            call.write(&body).await?;
-            call.finish().await
+            call.write(&self.request.body).await?;
+            call.finish()
         };
         let written = tokio::select! {
             biased;
@@ -157,15 +165,18 @@ impl Attempt<'_> {
         // An engine that refuses a body may have answered before it closed; what it said is worth more than how it
         // closed. If it said nothing, the write's error stands.
         match (self.await_head(call).await, written) {
-            (Ok(()), written) => Ok(written.is_ok()),
+            (Ok(head), written) => Ok(Answered {
+                head,
+                is_complete: written.is_ok(),
+            }),
             (Err(Stop::Broken(_)), Err(broken)) => Err(broken.into()),
             (Err(stop), _) => Err(stop),
         }
     }
 
     // Since the client's body is being read, its leaving shows there; the engine may answer before it has all.
-    async fn talk_streamed(&mut self, call: &mut Call) -> Result<bool, Stop> {
-        call.write_head(self.head()).await?;
+    async fn talk_streamed(&mut self, call: &mut Call) -> Result<Answered, Stop> {
+        self.write_head(call)?;
         let mut piece = Some(std::mem::take(&mut self.request.body));
         while let Some(bytes) = piece {
             self.due_in(self.request.timeouts.first_byte);
@@ -178,7 +189,10 @@ impl Attempt<'_> {
             };
             if let Err(broken) = written {
                 return match self.await_head(call).await {
-                    Ok(()) => Ok(false),
+                    Ok(head) => Ok(Answered {
+                        head,
+                        is_complete: false,
+                    }),
                     Err(Stop::Broken(_)) => Err(broken.into()),
                     Err(stop) => Err(stop),
                 };
@@ -189,9 +203,8 @@ impl Attempt<'_> {
                 tokio::select! {
                     biased;
                     head = call.read_head() => {
-                        head?;
-                        if !self.pass_interim(call.head()).await? {
-                            return Ok(false);
+                        if let Some(head) = self.unless_interim(head?)? {
+                            return Ok(Answered { head, is_complete: false });
                         }
                     }
                     piece = self.client.read_body() => {
@@ -202,16 +215,20 @@ impl Attempt<'_> {
                 }
             };
         }
-        call.finish().await?;
+        call.finish()?;
         self.exchange.record.times.request = Some(self.exchange.now());
         self.written();
-        self.await_head(call).await?;
-        Ok(true)
+        let head = self.await_head(call).await?;
+        Ok(Answered {
+            head,
+            is_complete: true,
+        })
     }
 
-    fn head(&self) -> Box<RequestHeader> {
+    fn write_head(&self, call: &mut Call) -> Result<(), Broken> {
         let trace = self.exchange.record.trace.as_ref();
-        self.request.head(self.client.head(), trace)
+        let head = self.request.head(self.client.head(), trace);
+        call.write_head(&head, self.request.framing)
     }
 
     fn written(&mut self) {
@@ -224,34 +241,36 @@ impl Attempt<'_> {
         self.patience.until(due, Spent::FirstByte);
     }
 
-    async fn await_head(&mut self, call: &mut Call) -> Result<(), Stop> {
+    async fn await_head(&mut self, call: &mut Call) -> Result<Box<ResponseHeader>, Stop> {
         let watch_client = self.client.is_body_read();
         loop {
-            tokio::select! {
+            let head = tokio::select! {
                 biased;
                 head = call.read_head() => head?,
                 gone = self.client.gone(), if watch_client => return Err(Stop::left(self.exchange, gone)),
                 spent = self.patience.spent() => return Err(Stop::Spent(spent)),
                 () = self.cut.come() => return Err(Stop::Cut),
-            }
-            if !self.pass_interim(call.head()).await? {
-                return Ok(());
+            };
+            if let Some(head) = self.unless_interim(head)? {
+                return Ok(head);
             }
         }
     }
 
-    // Whether the head was an interim one, which the client has been sent if it can have it.
-    async fn pass_interim(&mut self, head: &ResponseHeader) -> Result<bool, Stop> {
+    // The head, unless it is an interim one, which the client is sent if it can have it.
+    fn unless_interim(
+        &mut self,
+        head: Box<ResponseHeader>,
+    ) -> Result<Option<Box<ResponseHeader>>, Stop> {
         if !head.status.is_informational() {
-            return Ok(false);
+            return Ok(Some(head));
         }
-        if head.status.as_u16() == 101 {
+        if head.status == StatusCode::SWITCHING_PROTOCOLS {
             return Err(Broken::Garbage.into());
         }
         if let Some(interim) = head::interim(head, self.client.head()) {
-            let written = self.client.write_head(interim).await;
-            written.map_err(|gone| Stop::left(self.exchange, gone))?;
+            self.client.write_interim(&interim);
         }
-        Ok(true)
+        Ok(None)
     }
 }

@@ -2,29 +2,34 @@
 //!
 //! In: a head and a body. Out: the answer's head, then its body in pieces, or what broke. Nothing is retried here.
 
-use std::pin::pin;
-use std::task::{Context, Poll, Waker};
+use std::future::poll_fn;
+use std::io;
+use std::net::SocketAddr;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use http::{HeaderValue, header};
-use pingora_core::connectors::TransportConnector;
-use pingora_core::protocols::http::v1::client::HttpSession;
-use pingora_core::upstreams::peer::{HttpPeer, Peer};
-use pingora_core::{BError, ErrorType};
+use greylag_filters::framing::{self, Decoder, Framing, Marked};
+use http::Method;
 use pingora_http::{RequestHeader, ResponseHeader};
 use tokio::time::timeout;
 
-use super::Target;
-use crate::wire::{Flush, Wire};
+use super::link::Link;
+use super::pool::Pool;
+use super::{Target, answer};
+use crate::wire;
 
-/// How long a pooled connection may be idle. uvicorn, in front of vLLM and SGLang, closes after 5 s.
-const IDLE: Duration = Duration::from_secs(4);
+/// So much of an answer is gathered before it is passed on, if it comes that fast.
+const MOST: usize = 64 << 10;
 
 /// A connection to an engine with a request on it. Dropping it closes the connection.
 pub struct Call {
-    session: HttpSession,
-    pool: u64,
-    // what `read_ready` met; Pingora's session would take the broken body for a whole one when asked again
+    link: Link,
+    method: Method,
+    request: Marked,
+    answer: Body,
+    // whether the head says that the connection may carry another request
+    keeps: bool,
+    // a break that came together with the bytes before it
     failed: Option<Broken>,
     /// Whether the connection came from the pool.
     pub reused: bool,
@@ -32,15 +37,40 @@ pub struct Call {
     before: u64,
 }
 
-/// What there is to read without waiting.
+// What is left of the answer's body.
 #[derive(Debug)]
-pub enum Ready<'a> {
-    /// A piece of the answer's body.
-    Piece(&'a [u8]),
-    /// The body's end.
-    End,
-    /// Nothing, or a break.
-    NotYet,
+enum Body {
+    // so many bytes
+    Length(u64),
+    Chunked(Decoder),
+    UntilClose,
+}
+
+impl Body {
+    fn is_done(&self) -> bool {
+        match self {
+            Body::Length(left) => *left == 0,
+            Body::Chunked(decoder) => decoder.is_done(),
+            Body::UntilClose => false,
+        }
+    }
+
+    // Adds the data of `bytes` to `out`; returns how many of them belong to this answer.
+    fn read(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<usize, Broken> {
+        match self {
+            Body::Length(left) => {
+                let here = usize::try_from(*left).map_or(bytes.len(), |left| left.min(bytes.len()));
+                *left -= here as u64;
+                out.extend_from_slice(&bytes[..here]);
+                Ok(here)
+            }
+            Body::Chunked(decoder) => decoder.decode(bytes, out).map_err(|_| Broken::Garbage),
+            Body::UntilClose => {
+                out.extend_from_slice(bytes);
+                Ok(bytes.len())
+            }
+        }
+    }
 }
 
 /// What broke between Greylag and an engine.
@@ -56,17 +86,26 @@ pub enum Broken {
     Garbage,
 }
 
+impl From<io::Error> for Broken {
+    fn from(error: io::Error) -> Self {
+        use io::ErrorKind::{BrokenPipe, NotConnected, WriteZero};
+        match error.kind() {
+            BrokenPipe | NotConnected | WriteZero => Broken::Closed,
+            _ => Broken::Reset,
+        }
+    }
+}
+
 impl Call {
-    /// A connection to `target`: one from the pool, unless `fresh`; else to the first of its addresses that answers,
+    /// A connection to `target`: one from the pool, if there is a pool; else to the first of its addresses that answers,
     /// within `limit` each. Cancel-safe.
     ///
     /// # Errors
     /// [`Broken::Unreachable`] with the last address's error.
     pub async fn open(
-        pool: &TransportConnector,
+        pool: Option<&Pool>,
         target: &Target,
         limit: Duration,
-        fresh: bool,
     ) -> Result<Call, Broken> {
         let unreachable = |what: String| {
             Broken::Unreachable(format!(
@@ -75,25 +114,19 @@ impl Call {
                 target.address.authority()
             ))
         };
-        let peers = match timeout(limit, target.peers()).await {
-            Ok(Ok(peers)) => peers,
+        let addresses = match timeout(limit, target.addresses()).await {
+            Ok(Ok(addresses)) => addresses,
             Ok(Err(error)) => return Err(unreachable(format!("name not resolved: {error}"))),
             Err(_) => return Err(unreachable("name not resolved in time".into())),
         };
         let mut last = String::from("no address");
-        for peer in peers.iter() {
-            if !fresh && let Some(stream) = pool.reused_stream(peer).await {
-                return Ok(Call::on(stream, peer, true));
+        for address in addresses.iter() {
+            if let Some(link) = pool.and_then(|pool| pool.take(*address)) {
+                return Ok(Call::on(link, true));
             }
-            match timeout(limit, pool.new_stream(peer)).await {
-                Ok(Ok(stream)) => {
-                    let wire = Box::new(Wire::new(stream, Flush::BeforeReading));
-                    return Ok(Call::on(wire, peer, false));
-                }
-                Ok(Err(error)) => last = connect_error(&error),
-                Err(_) => {
-                    last = format!("no connection within {}", humantime::format_duration(limit))
-                }
+            match connect(*address, limit).await {
+                Ok(link) => return Ok(Call::on(link, false)),
+                Err(error) => last = error,
             }
         }
         // Its addresses may have changed: the next exchange does not wait for this to be found out.
@@ -101,12 +134,14 @@ impl Call {
         Err(unreachable(last))
     }
 
-    fn on(stream: pingora_core::protocols::Stream, peer: &HttpPeer, reused: bool) -> Self {
-        let session = HttpSession::new(stream);
+    fn on(link: Link, reused: bool) -> Self {
         Call {
-            before: received(&session),
-            session,
-            pool: peer.reuse_hash(),
+            before: link.received,
+            link,
+            method: Method::GET,
+            request: Marked::new(Framing::None),
+            answer: Body::UntilClose,
+            keeps: false,
             failed: None,
             reused,
         }
@@ -114,16 +149,20 @@ impl Call {
 
     /// Whether the connection had gone stale in the pool, as far as can be told: nothing has come on it since.
     pub fn is_stale(&self) -> bool {
-        self.reused && received(&self.session) == self.before
+        self.reused && self.link.received == self.before
     }
 
-    /// Writes the request's head.
+    /// Writes the request's head, whose body has this framing. It leaves before the first wait.
     ///
     /// # Errors
-    /// The connection broke.
-    pub async fn write_head(&mut self, head: Box<RequestHeader>) -> Result<(), Broken> {
-        let written = self.session.write_request_header(head).await;
-        written.map(|_| ()).map_err(|error| broken(&error))
+    /// [`Broken::Garbage`]: the head cannot be written, which one that was read never is.
+    pub fn write_head(&mut self, head: &RequestHeader, framing: Framing) -> Result<(), Broken> {
+        self.method = head.method.clone();
+        self.request = Marked::new(framing);
+        match wire::request_head(head, self.link.outbox.end()) {
+            true => Ok(()),
+            false => Err(Broken::Garbage),
+        }
     }
 
     /// Writes a piece of the request's body.
@@ -131,126 +170,141 @@ impl Call {
     /// # Errors
     /// The connection broke, or the engine has begun to answer without waiting for the rest.
     pub async fn write(&mut self, piece: &[u8]) -> Result<(), Broken> {
-        // An empty chunk would end a chunked body.
-        if piece.is_empty() {
-            return Ok(());
-        }
-        let written = self.session.write_body(piece).await;
-        written.map(|_| ()).map_err(|error| broken(&error))
+        let mark = self.request.mark(piece.len());
+        let outbox = self.link.outbox.end();
+        outbox.extend_from_slice(mark.before());
+        self.link.send(&piece[..mark.take]).await?;
+        self.link.outbox.end().extend_from_slice(mark.after);
+        Ok(())
     }
 
-    /// Ends the request's body.
+    /// Ends the request's body. What has not left does so before the next wait.
     ///
     /// # Errors
-    /// The connection broke.
-    pub async fn finish(&mut self) -> Result<(), Broken> {
-        let finished = self.session.finish_body().await;
-        finished.map(|_| ()).map_err(|error| broken(&error))
+    /// The body is shorter than its head says.
+    pub fn finish(&mut self) -> Result<(), Broken> {
+        let end = self.request.end().map_err(|_| Broken::Closed)?;
+        self.link.outbox.end().extend_from_slice(end);
+        Ok(())
     }
 
     /// Reads the answer's next head: interim ones (1xx) come first, the last one is the answer's. Cancel-safe.
     ///
     /// # Errors
     /// The connection broke.
-    pub async fn read_head(&mut self) -> Result<(), Broken> {
-        if let Err(error) = self.session.read_response().await {
-            return Err(broken(&error));
-        }
-        if is_coded(self.head()) {
-            return Err(Broken::Garbage);
-        }
-        Ok(())
+    pub async fn read_head(&mut self) -> Result<Box<ResponseHeader>, Broken> {
+        poll_fn(|cx| self.poll_head(cx)).await
     }
 
-    /// The head that was read last.
-    ///
-    /// # Panics
-    /// When none was.
-    pub fn head(&self) -> &ResponseHeader {
-        self.session
-            .resp_header()
-            .expect("a head was read before it is looked at")
-    }
-
-    /// The next piece of the answer's body, or nothing at its end. Cancel-safe.
-    ///
-    /// # Errors
-    /// The connection broke.
-    pub async fn read(&mut self) -> Result<Option<&[u8]>, Broken> {
-        if let Some(failed) = self.failed.take() {
-            return Err(failed);
-        }
-        self.session
-            .read_body_ref()
-            .await
-            .map_err(|error| broken(&error))
-    }
-
-    /// The next piece of the answer's body if it is here already. A break is kept for the next `read`, so that what
-    /// came before it can be passed on first.
-    pub fn read_ready(&mut self) -> Ready<'_> {
-        let mut cx = Context::from_waker(Waker::noop());
-        let mut read = pin!(self.session.read_body_ref());
-        match read.as_mut().poll(&mut cx) {
-            Poll::Pending => Ready::NotYet,
-            Poll::Ready(Ok(Some(piece))) => Ready::Piece(piece),
-            Poll::Ready(Ok(None)) => Ready::End,
-            Poll::Ready(Err(error)) => {
-                self.failed = Some(broken(&error));
-                Ready::NotYet
+    fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<Box<ResponseHeader>, Broken>> {
+        loop {
+            if let Some((head, length)) = answer::head(&self.link.inbox)? {
+                self.link.inbox.drain(..length);
+                if !head.status.is_informational() {
+                    self.begin_body(&head)?;
+                }
+                return Poll::Ready(Ok(head));
+            }
+            if ready!(self.link.poll_inbox(cx))? == 0 {
+                return Poll::Ready(Err(Broken::Closed));
             }
         }
     }
 
+    fn begin_body(&mut self, head: &ResponseHeader) -> Result<(), Broken> {
+        let framing = framing::of_answer(head.status, &head.headers, &self.method);
+        self.answer = match framing.map_err(|_| Broken::Garbage)? {
+            Framing::None => Body::Length(0),
+            Framing::Length(length) => Body::Length(length),
+            Framing::Chunked => Body::Chunked(Decoder::default()),
+            Framing::UntilClose => Body::UntilClose,
+        };
+        self.keeps = answer::keeps_connection(head);
+        Ok(())
+    }
+
+    /// Adds to `out` the next piece of the answer's body: all that has come, up to a bound. False: it is whole, and `out`
+    /// has its end. A break is told after what came before it. Cancel-safe.
+    ///
+    /// # Errors
+    /// The connection broke.
+    pub async fn read(&mut self, out: &mut Vec<u8>) -> Result<bool, Broken> {
+        poll_fn(|cx| self.poll_body(cx, out)).await
+    }
+
+    fn poll_body(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<Result<bool, Broken>> {
+        if let Some(failed) = self.failed.take() {
+            return Poll::Ready(Err(failed));
+        }
+        let before = out.len();
+        loop {
+            let more = self.poll_piece(cx, out);
+            let has_some = out.len() > before;
+            match more {
+                Poll::Pending if has_some => return Poll::Ready(Ok(true)),
+                Poll::Ready(Err(broken)) if has_some => {
+                    self.failed = Some(broken);
+                    return Poll::Ready(Ok(true));
+                }
+                Poll::Ready(Ok(true)) if out.len() < MOST => {}
+                end => return end,
+            }
+        }
+    }
+
+    // True: there may be more.
+    fn poll_piece(
+        &mut self,
+        cx: &mut Context<'_>,
+        out: &mut Vec<u8>,
+    ) -> Poll<Result<bool, Broken>> {
+        if !self.link.inbox.is_empty() && !self.answer.is_done() {
+            let read = self.answer.read(&self.link.inbox, out);
+            // What is past the answer stays, so that the connection is not used again.
+            self.link.inbox.drain(..read?);
+        }
+        if self.answer.is_done() {
+            return Poll::Ready(Ok(false));
+        }
+        let answer = &mut self.answer;
+        let mut read = Ok(0);
+        let come = ready!(
+            self.link
+                .poll_read(cx, |bytes| read = answer.read(bytes, out))
+        )?;
+        let taken = read?;
+        if come == 0 {
+            return Poll::Ready(match self.answer {
+                Body::UntilClose => Ok(false),
+                Body::Length(_) | Body::Chunked(_) => Err(Broken::Closed),
+            });
+        }
+        self.keeps &= taken == come;
+        Poll::Ready(Ok(!self.answer.is_done()))
+    }
+
     /// Gives the connection back, after a complete answer to a completely written request.
-    pub async fn release(mut self, pool: &TransportConnector) {
-        self.session.respect_keepalive();
-        let key = self.pool;
-        if let Some(stream) = self.session.reuse().await {
-            pool.release_stream(stream, key, Some(IDLE));
+    pub fn release(mut self, pool: &Pool) {
+        const SPARE: usize = 2 << 10;
+        self.link.inbox.shrink_to(SPARE);
+        let is_clean = self.link.inbox.is_empty() && self.link.outbox.is_empty();
+        if self.keeps && is_clean && self.answer.is_done() {
+            pool.put(self.link);
         }
     }
 }
 
-// Every connection of the pool is a `Wire`.
-fn received(session: &HttpSession) -> u64 {
-    let wire = session.stream().as_any().downcast_ref::<Wire>();
-    wire.map_or(0, Wire::received)
-}
-
-// Whether the body has a transfer coding beside `chunked`, which Pingora would pass on as if it had none.
-fn is_coded(head: &ResponseHeader) -> bool {
-    let mut codings = head.headers.get_all(header::TRANSFER_ENCODING).iter();
-    let is_chunked = |coding: &HeaderValue| coding.as_bytes().eq_ignore_ascii_case(b"chunked");
-    codings.next().is_some_and(|first| !is_chunked(first)) || codings.next().is_some()
-}
-
-fn connect_error(error: &BError) -> String {
-    match error.etype() {
-        ErrorType::ConnectRefused => "connection refused".into(),
-        ErrorType::ConnectNoRoute => "no route".into(),
-        ErrorType::ConnectTimedout => "connection timed out".into(),
-        other => match io_cause(error) {
-            Some(cause) => cause.to_string(),
-            None => other.as_str().to_owned(),
-        },
+async fn connect(address: SocketAddr, limit: Duration) -> Result<Link, String> {
+    match timeout(limit, Link::connect(address)).await {
+        Ok(Ok(link)) => Ok(link),
+        Ok(Err(error)) => Err(match error.kind() {
+            io::ErrorKind::ConnectionRefused => "connection refused".into(),
+            io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => "no route".into(),
+            _ => error.to_string(),
+        }),
+        Err(_) => Err(format!(
+            "no connection within {}",
+            humantime::format_duration(limit)
+        )),
     }
-}
-
-fn broken(error: &BError) -> Broken {
-    use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, NotConnected};
-    match error.etype() {
-        ErrorType::ConnectionClosed => Broken::Closed,
-        ErrorType::ReadError | ErrorType::WriteError => match io_cause(error).map(|e| e.kind()) {
-            Some(ConnectionReset | ConnectionAborted) => Broken::Reset,
-            Some(BrokenPipe | NotConnected) => Broken::Closed,
-            Some(_) => Broken::Reset,
-            None => Broken::Garbage,
-        },
-        _ => Broken::Garbage,
-    }
-}
-
-fn io_cause(error: &BError) -> Option<&std::io::Error> {
-    error.root_cause().downcast_ref::<std::io::Error>()
 }

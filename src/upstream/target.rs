@@ -5,13 +5,10 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use greylag_filters::rules::Address;
 use greylag_filters::rules::engine::Engine;
-use pingora_core::protocols::TcpKeepalive;
-use pingora_core::upstreams::peer::HttpPeer;
 
 /// An engine, as a place.
 #[derive(Debug)]
@@ -20,7 +17,7 @@ pub struct Target {
     pub name: Arc<str>,
     /// Where it listens, as the rules say.
     pub address: Address,
-    peers: ArcSwap<Vec<HttpPeer>>,
+    addresses: ArcSwap<Vec<SocketAddr>>,
     models: ArcSwap<Vec<Box<str>>>,
 }
 
@@ -29,11 +26,11 @@ impl Target {
     pub fn new(engine: &Engine) -> Self {
         let (host, port) = (&engine.address.host, engine.address.port);
         let literal = host.parse::<IpAddr>().ok();
-        let peers = literal.map(|ip| peer(SocketAddr::new(ip, port)));
+        let addresses = literal.map(|ip| SocketAddr::new(ip, port));
         Target {
             name: engine.name.clone(),
             address: engine.address.clone(),
-            peers: ArcSwap::from_pointee(peers.into_iter().collect()),
+            addresses: ArcSwap::from_pointee(addresses.into_iter().collect()),
             models: ArcSwap::default(),
         }
     }
@@ -47,13 +44,13 @@ impl Target {
     ///
     /// # Errors
     /// The name has no address.
-    pub async fn peers(&self) -> std::io::Result<Arc<Vec<HttpPeer>>> {
-        let known = self.peers.load_full();
+    pub async fn addresses(&self) -> std::io::Result<Arc<Vec<SocketAddr>>> {
+        let known = self.addresses.load_full();
         if !known.is_empty() {
             return Ok(known);
         }
         self.resolve().await?;
-        Ok(self.peers.load_full())
+        Ok(self.addresses.load_full())
     }
 
     /// Resolves the name anew; a failure keeps the addresses there were.
@@ -65,17 +62,14 @@ impl Target {
         if host.parse::<IpAddr>().is_ok() {
             return Ok(());
         }
-        let found: Vec<HttpPeer> = tokio::net::lookup_host((&**host, *port))
-            .await?
-            .map(peer)
-            .collect();
+        let found: Vec<SocketAddr> = tokio::net::lookup_host((&**host, *port)).await?.collect();
         if found.is_empty() {
             return Err(std::io::Error::new(
                 std::io::ErrorKind::NotFound,
                 "the name has no address",
             ));
         }
-        self.peers.store(Arc::new(found));
+        self.addresses.store(Arc::new(found));
         Ok(())
     }
 
@@ -88,17 +82,4 @@ impl Target {
     pub fn set_models(&self, models: Vec<Box<str>>) {
         self.models.store(Arc::new(models));
     }
-}
-
-fn peer(address: SocketAddr) -> HttpPeer {
-    let mut peer = HttpPeer::new(address, false, String::new());
-    // Finds an engine's host that vanished without a FIN within about a minute.
-    peer.options.tcp_keepalive = Some(TcpKeepalive {
-        idle: Duration::from_secs(30),
-        interval: Duration::from_secs(10),
-        count: 3,
-        #[cfg(target_os = "linux")]
-        user_timeout: Duration::ZERO,
-    });
-    peer
 }

@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pingora_core::connectors::{ConnectorOptions, TransportConnector};
+use greylag_filters::framing::Framing;
 use pingora_http::RequestHeader;
 use serde::Deserialize;
 use tokio::time::error::Elapsed;
@@ -28,14 +28,13 @@ const MOST: (usize, usize) = (64, 256);
 
 /// Looks after the engines of whatever rules are in force, for as long as it is polled.
 pub async fn watch(store: Arc<Store>, telemetry: Arc<Telemetry>) {
-    let pool = TransportConnector::new(Some(ConnectorOptions::new(0)));
     let mut away = HashSet::new();
     loop {
         let snapshot = store.current();
         telemetry.models.learn(&snapshot);
         for target in snapshot.targets() {
             let _ = timeout(PATIENCE, target.resolve()).await;
-            let asked = timeout(PATIENCE, ask(&pool, target)).await;
+            let asked = timeout(PATIENCE, ask(target)).await;
             if let Ok(Ok(Some(models))) = &asked {
                 target.set_models(models.clone());
             }
@@ -85,18 +84,15 @@ struct Model {
 }
 
 // The models that the engine says it serves; none where it says something else, or nothing that can be read.
-async fn ask(pool: &TransportConnector, target: &Target) -> Result<Option<Vec<Box<str>>>, Broken> {
-    let mut call = Call::open(pool, target, PATIENCE, true).await?;
-    call.write_head(question(target).ok_or(Broken::Garbage)?)
-        .await?;
-    call.finish().await?;
-    call.read_head().await?;
-    if call.head().status != 200 {
+async fn ask(target: &Target) -> Result<Option<Vec<Box<str>>>, Broken> {
+    let mut call = Call::open(None, target, PATIENCE).await?;
+    let question = question(target).ok_or(Broken::Garbage)?;
+    call.write_head(&question, Framing::None)?;
+    if call.read_head().await?.status != 200 {
         return Ok(None);
     }
     let mut page = Vec::new();
-    while let Some(piece) = call.read().await? {
-        page.extend_from_slice(piece);
+    while call.read(&mut page).await? {
         if page.len() > LONGEST {
             return Ok(None);
         }

@@ -322,7 +322,7 @@ async fn no_byte_of_an_answer_waits_for_a_later_one() {
                 if matches!(frame, Frame::Length) {
                     assert_eq!(client.take(piece.len()).await, piece.as_bytes(), "{what}");
                 } else {
-                    let framed = format!("{:X}\r\n{piece}\r\n", piece.len());
+                    let framed = format!("{:x}\r\n{piece}\r\n", piece.len());
                     let taken = client.take(framed.len()).await;
                     assert_eq!(String::from_utf8_lossy(&taken), framed, "{what}");
                 }
@@ -396,13 +396,13 @@ async fn only_an_unfinished_event_is_held_where_usage_was_injected() {
         client.until("}\n\n\r\n").await;
         let text = String::from_utf8(client.take(client.held().len()).await).unwrap();
         // The beginning was held: the event leaves in one piece.
-        assert_eq!(text, format!("{:X}\r\n{token}\r\n", token.len()));
+        assert_eq!(text, format!("{:x}\r\n{token}\r\n", token.len()));
     }
     engine.send(chunk(usage)).await;
     engine.send(chunk("data: [DONE]\n\n") + "0\r\n\r\n").await;
     client.until("0\r\n\r\n").await;
     let rest = String::from_utf8_lossy(client.held()).into_owned();
-    assert_eq!(rest, "E\r\ndata: [DONE]\n\n\r\n0\r\n\r\n");
+    assert_eq!(rest, "e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n");
     let records = greylag.records_of(1).await;
     let figures = records[0].figures.as_ref().unwrap();
     assert_eq!(figures.usage.unwrap().completion, Some(2));

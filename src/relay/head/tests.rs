@@ -11,12 +11,12 @@ fn request(line: &str, fields: &[(&'static str, &str)]) -> RequestHeader {
     head
 }
 
-fn response(status: u16, fields: &[(&'static str, &str)]) -> ResponseHeader {
+fn response(status: u16, fields: &[(&'static str, &str)]) -> Box<ResponseHeader> {
     let mut head = ResponseHeader::build(status, None).unwrap();
     for (name, value) in fields {
         head.append_header(*name, (*value).to_owned()).unwrap();
     }
-    head
+    Box::new(head)
 }
 
 fn marks(framing: Framing) -> Marks<'static> {
@@ -198,7 +198,7 @@ fn an_answer_is_framed_for_the_client_it_goes_to() {
                  expected: &[&str]| {
         let mut asked = request(&format!("{method} /"), &[]);
         asked.set_version(version);
-        let out = to_client(&response(status, fields), &asked, "v2", true);
+        let out = to_client(response(status, fields), &asked, "v2", true);
         let mut expected: Vec<String> = expected.iter().map(ToString::to_string).collect();
         expected.push("x-greylag-engine: v2".into());
         expected.sort();
@@ -240,7 +240,7 @@ fn an_answer_is_framed_for_the_client_it_goes_to() {
 #[test]
 fn an_answer_that_will_be_cut_shorter_has_no_length() {
     let out = to_client(
-        &response(200, &[("content-length", "3")]),
+        response(200, &[("content-length", "3")]),
         &request("GET /", &[]),
         "v2",
         false,
@@ -257,10 +257,10 @@ fn interim_heads_reach_those_who_can_have_them() {
     asked.set_version(Version::HTTP_11);
     let hints = response(103, &[("link", "</a>"), ("connection", "close")]);
     assert_eq!(
-        shown(&interim(&hints, &asked).unwrap().headers),
+        shown(&interim(hints.clone(), &asked).unwrap().headers),
         ["link: </a>"]
     );
-    assert!(interim(&response(100, &[]), &asked).is_none());
+    assert!(interim(response(100, &[]), &asked).is_none());
     asked.set_version(Version::HTTP_10);
-    assert!(interim(&hints, &asked).is_none());
+    assert!(interim(hints, &asked).is_none());
 }
