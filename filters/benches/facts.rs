@@ -7,6 +7,7 @@ use std::hint::black_box;
 fn main() {
     let mut criterion = Criterion::default().configure_from_args();
     bodies(&mut criterion);
+    tensors(&mut criterion);
     criterion.final_summary();
 }
 
@@ -63,5 +64,36 @@ fn bodies(criterion: &mut Criterion) {
             });
         });
     }
+    group.finish();
+}
+
+/// A request to Triton with 64 KiB of numbers, in JSON and as a message.
+fn tensors(criterion: &mut Criterion) {
+    let count = (64 << 10) / 4;
+    let json = format!(
+        r#"{{"id":"r1","parameters":{{"sequence_id":42}},"inputs":[{{"name":"X","shape":[1,{count}],"datatype":"FP32","data":[{}1.0]}}]}}"#,
+        "1.0,".repeat(count - 1)
+    );
+    let raw = vec![0; count * 4];
+    // model_name, id, an input's name, and the tensor with the three bytes of its length
+    let mut message = b"\x0a\x06affine\x1a\x02r1\x2a\x03\x0a\x01X\x3a\x80\x80\x04".to_vec();
+    message.extend_from_slice(&raw);
+    let mut group = criterion.benchmark_group("tensors");
+    group.throughput(Throughput::Bytes(json.len() as u64));
+    group.bench_function("infer", |bencher| {
+        bencher.iter(|| {
+            black_box(facts::triton::scan(
+                None,
+                None,
+                black_box(json.as_bytes()),
+                &[],
+            ))
+        });
+    });
+    facts::triton::message(&message, &[]).expect("a message");
+    group.throughput(Throughput::Bytes(message.len() as u64));
+    group.bench_function("ModelInferRequest", |bencher| {
+        bencher.iter(|| black_box(facts::triton::message(black_box(&message), &[])));
+    });
     group.finish();
 }

@@ -1,20 +1,22 @@
-//! What a token costs: one event a feed, as vLLM sends them.
+//! What a token costs: one event a feed, as vLLM sends them, or one message of a gRPC stream.
 //!
 //! Each round of a row feeds one event; the token's share is the time of the round.
 
 use criterion::{Criterion, Throughput};
-use greylag_filters::meter::{Dialect, Meter, Offset};
+use greylag_filters::grpc::Splitter;
+use greylag_filters::meter::{Dialect, InferStream, Meter, Offset};
 use greylag_filters::usage_strip::Strip;
 use std::hint::black_box;
 
 fn main() {
     let mut criterion = Criterion::default().configure_from_args();
     events(&mut criterion);
+    messages(&mut criterion);
     criterion.final_summary();
 }
 
 /// The events, as recorded but for their ids; the names say what is special.
-fn rows() -> [(&'static str, Dialect, String); 5] {
+fn rows() -> [(&'static str, Dialect, String); 6] {
     let head = r#"data: {"id":"chatcmpl-8f67814d01511b78","object":"chat.completion.chunk","created":1796071456,"model":"tiny","choices":[{"index":0,"#;
     let tail = r#""logprobs":null,"finish_reason":null,"token_ids":null}]"#;
     let usage = r#","usage":{"prompt_tokens":20,"total_tokens":28,"completion_tokens":8,"completion_tokens_details":null}"#;
@@ -47,6 +49,13 @@ fn rows() -> [(&'static str, Dialect, String); 5] {
             Dialect::Completions,
             format!("{head}\"text\":\" worlit\",{tail}}}\n\n"),
         ),
+        (
+            "generate_stream",
+            Dialect::TritonGenerate,
+            r#"data: {"index":1,"model_name":"words","model_version":"1","text_output":"quick "}"#
+                .to_owned()
+                + "\n\n",
+        ),
     ]
 }
 
@@ -74,6 +83,54 @@ fn events(criterion: &mut Criterion) {
                 out.clear();
                 strip.feed(black_box(event.as_bytes()), &mut out);
                 black_box(out.len())
+            });
+        });
+    }
+    group.finish();
+}
+
+/// A field of a protobuf message that is no longer than 127 bytes.
+fn field(number: u8, value: &[u8]) -> Vec<u8> {
+    let length = u8::try_from(value.len()).expect("a short field");
+    [&[number << 3 | 2, length], value].concat()
+}
+
+/// One answer of `ModelStreamInfer`, as recorded: split off and metered, with one request open and with a hundred.
+fn messages(criterion: &mut Criterion) {
+    let request = |id: &str| [field(1, b"words"), field(3, id.as_bytes())].concat();
+    let answer = |id: &str| {
+        let mark = [field(1, b"triton_final_response"), field(2, &[8, 0])].concat();
+        let inner = [
+            field(1, b"words"),
+            field(2, b"1"),
+            field(3, id.as_bytes()),
+            field(4, &mark),
+            field(5, &[field(1, b"text_output"), field(2, b"BYTES")].concat()),
+            field(6, b"\x06\0\0\0quick "),
+        ];
+        let message = field(2, &inner.concat());
+        let length = u32::try_from(message.len()).expect("a short message");
+        [&[0][..], &length.to_be_bytes(), &message].concat()
+    };
+    let mut group = criterion.benchmark_group("message");
+    for open in [1, 100] {
+        let mut stream = InferStream::new(open);
+        let mut requests = Splitter::new(1 << 20);
+        for id in 0..open {
+            let message = request(&format!("request-{id}"));
+            let length = u32::try_from(message.len()).expect("a short message");
+            let framed = [&[0][..], &length.to_be_bytes(), &message].concat();
+            requests.feed(&framed, |message| stream.request(Offset::ZERO, message));
+        }
+        // The last one is found last.
+        let answer = answer(&format!("request-{}", open - 1));
+        let mut splitter = Splitter::new(1 << 20);
+        group.throughput(Throughput::Bytes(answer.len() as u64));
+        group.bench_function(format!("stream answer, {open} open"), |bencher| {
+            bencher.iter(|| {
+                splitter.feed(black_box(&answer), |message| {
+                    black_box(stream.answer(Offset::from_millis(3), message));
+                });
             });
         });
     }

@@ -1,11 +1,16 @@
 //! Reads the recorded answers of real servers for tests.
 //!
-//! In: the files under `fixtures`. Out: the first answer of each, its head and body parted and its chunks apart.
+//! In: the files under `fixtures`. Out: the first answer of each, its head and body parted and its chunks apart; and the
+//! calls of a recorded gRPC session.
 
 #![expect(
     clippy::disallowed_methods,
     reason = "recorded answers are files, and this module is there for tests alone"
 )]
+
+mod call;
+
+pub(crate) use call::{Call, calls};
 
 use std::path::Path;
 
@@ -18,6 +23,8 @@ pub(crate) struct Capture {
     pub(crate) request: Vec<u8>,
     pub(crate) status: u16,
     pub(crate) sse: bool,
+    /// `Inference-Header-Content-Length` of the answer.
+    pub(crate) json_length: Option<usize>,
     /// The body as it was framed: chunk by chunk, or in one piece.
     pub(crate) pieces: Vec<Vec<u8>>,
 }
@@ -32,7 +39,7 @@ impl Capture {
 pub(crate) fn all() -> Vec<Capture> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     let mut captures = Vec::new();
-    for server in ["llamacpp", "sglang", "vllm"] {
+    for server in ["llamacpp", "sglang", "triton", "vllm"] {
         for file in std::fs::read_dir(root.join(server)).expect("the fixtures are there") {
             let path = file.expect("a readable folder").path();
             let file = path
@@ -48,6 +55,12 @@ pub(crate) fn all() -> Vec<Capture> {
     captures
 }
 
+/// The text of a file among the fixtures.
+pub(crate) fn text(name: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    std::fs::read_to_string(root.join(name)).expect("the fixtures are there")
+}
+
 fn read(name: String, path: &Path) -> Capture {
     let request = path
         .to_string_lossy()
@@ -60,11 +73,13 @@ fn read(name: String, path: &Path) -> Capture {
         .expect("a head in ASCII")
         .to_lowercase();
     let rest = &answer[end + 4..];
-    let pieces = match head.split_once("\r\ncontent-length: ") {
-        Some((_, after)) => {
-            let length = after.lines().next().and_then(|digits| digits.parse().ok());
-            vec![rest[..length.expect("a length")].to_vec()]
-        }
+    let length = |name: &str| {
+        let (_, after) = head.split_once(&format!("\r\n{name}: "))?;
+        let digits = after.lines().next().expect("a value");
+        Some(digits.parse::<usize>().expect("a length"))
+    };
+    let pieces = match length("content-length") {
+        Some(length) => vec![rest[..length].to_vec()],
         None => chunks(rest),
     };
     Capture {
@@ -76,6 +91,7 @@ fn read(name: String, path: &Path) -> Capture {
         },
         status: head["http/1.1 ".len()..][..3].parse().expect("a status"),
         sse: head.contains("\r\ncontent-type: text/event-stream"),
+        json_length: length("inference-header-content-length"),
         pieces,
     }
 }

@@ -4,7 +4,10 @@
 //! not one JSON object. One walk at the speed of a vector search, no tree; what is kept is short, however long the
 //! prompt.
 
-use crate::json::{Cursor, Fault, Flaw, Kind, Member, Spans};
+pub mod triton;
+
+use crate::json::{Cursor, Fault, Flaw, Kind, Member, Spans, Text};
+use crate::triton::Request;
 
 /// What a request body says.
 ///
@@ -25,11 +28,13 @@ pub struct Body {
     pub continuous_usage: bool,
     /// `stream_options` is there, but neither an object nor null.
     pub odd_options: bool,
-    /// The bytes of the values of `messages`, `prompt` and `input`.
+    /// The bytes of the values of `messages`, `prompt`, `input` and Triton's `text_input`.
     pub prompt_bytes: u64,
     /// The values of the keys that were wanted, in that order: strings as read, numbers and booleans as written.
     /// Absent: null, an array, an object, or longer than [`LONGEST`].
     pub keys: Vec<Option<Box<str>>>,
+    /// What only requests to Triton say; absent where the body was not read as one.
+    pub triton: Option<Box<Request>>,
     /// Where the members stand, for [`crate::edit::splice`].
     pub spans: Spans,
 }
@@ -39,18 +44,27 @@ pub const LONGEST: usize = 4096;
 
 /// Reads a body. `wanted`: keys of the outer object.
 pub fn scan(body: &[u8], wanted: &[Box<str>]) -> Result<Body, Fault> {
+    read(body, wanted, |cursor, _| cursor.skip())
+}
+
+/// Reads a body. `each` sees every member of the outer object as [`Spans::walk`] has it.
+fn read<'a>(
+    body: &'a [u8],
+    wanted: &[Box<str>],
+    each: impl FnMut(&mut Cursor<'a>, Text<'a>) -> Result<Kind, Fault>,
+) -> Result<Body, Fault> {
     if let Err(error) = std::str::from_utf8(body) {
         return Err(Fault {
             what: Flaw::Utf8,
             at: error.valid_up_to(),
         });
     }
-    let spans = Spans::of(body)?;
+    let spans = Spans::walk(body, each)?;
     let mut facts = Body {
         keys: vec![None; wanted.len()],
         ..Body::default()
     };
-    let (mut messages, mut prompt, mut input) = (0, 0, 0);
+    let (mut messages, mut prompt, mut input, mut text) = (0, 0, 0, 0);
     for member in spans.members() {
         let key = member.key(body);
         let value = member.value(body);
@@ -69,6 +83,8 @@ pub fn scan(body: &[u8], wanted: &[Box<str>]) -> Result<Body, Fault> {
             prompt = size;
         } else if key.is("input") {
             input = size;
+        } else if key.is("text_input") {
+            text = size;
         } else if key.is("stream_options") {
             (facts.include_usage, facts.continuous_usage) = stream_options(member, value)?;
             facts.odd_options = !matches!(member.kind(), Kind::Object | Kind::Null);
@@ -79,7 +95,7 @@ pub fn scan(body: &[u8], wanted: &[Box<str>]) -> Result<Body, Fault> {
             }
         }
     }
-    facts.prompt_bytes = messages + prompt + input;
+    facts.prompt_bytes = messages + prompt + input + text;
     facts.spans = spans;
     Ok(facts)
 }

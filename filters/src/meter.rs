@@ -12,7 +12,10 @@ mod finish_reason;
 #[cfg(any(test, fuzzing))]
 mod fuzz;
 mod in_stream_error;
+mod infer_stream;
+mod model_infer;
 mod tally;
+mod triton;
 mod usage;
 mod whole;
 
@@ -21,11 +24,13 @@ pub use finish_reason::{FinishReason, FinishReasons};
 #[cfg(any(test, fuzzing))]
 pub use fuzz::fuzz_meter;
 pub use in_stream_error::InStreamError;
+pub use infer_stream::{Heard, InferStream, Metered, StreamTally};
 pub use usage::Usage;
 
 use std::time::Duration;
 
 use crate::sse::Splitter;
+use model_infer::ModelInfer;
 use tally::Tally;
 use whole::Whole;
 
@@ -39,6 +44,30 @@ pub enum Dialect {
     Chat,
     /// OpenAI's `/v1/completions`.
     Completions,
+    /// Triton's `infer`: one JSON value, and tensors after it if the head says so.
+    TritonInfer,
+    /// Triton's `generate` and `generate_stream`. The stream has no terminator but the end of its body.
+    TritonGenerate,
+    /// gRPC's `ModelInfer`: one message. It is read as a whole answer.
+    ModelInfer,
+}
+
+impl Dialect {
+    /// Whether answers say how many tokens they have, if they are asked to.
+    pub fn has_usage(self) -> bool {
+        match self {
+            Dialect::Chat | Dialect::Completions => true,
+            Dialect::TritonInfer | Dialect::TritonGenerate | Dialect::ModelInfer => false,
+        }
+    }
+
+    /// Whether nothing but the end of its body ends a stream.
+    fn ends_with_body(self) -> bool {
+        match self {
+            Dialect::Chat | Dialect::Completions => false,
+            Dialect::TritonInfer | Dialect::TritonGenerate | Dialect::ModelInfer => true,
+        }
+    }
 }
 
 /// What one piece of the answer brought.
@@ -63,6 +92,7 @@ pub struct Meter {
 enum Form {
     Stream(Splitter),
     Whole(Whole),
+    Message(ModelInfer),
 }
 
 impl Meter {
@@ -78,16 +108,31 @@ impl Meter {
         }
     }
 
-    /// A meter for an answer of one JSON value.
+    /// A meter for an answer of one JSON value, or of one message.
     ///
     /// `n_is_one`: the request asked for one choice; `limit`: the longest answer that is read, in bytes.
     pub fn whole(dialect: Dialect, n_is_one: bool, limit: usize) -> Meter {
-        let form = Form::Whole(Whole::new(limit));
+        let form = match dialect {
+            Dialect::ModelInfer => Form::Message(ModelInfer::new(limit)),
+            Dialect::Chat
+            | Dialect::Completions
+            | Dialect::TritonInfer
+            | Dialect::TritonGenerate => Form::Whole(Whole::new(limit)),
+        };
         Meter {
             dialect,
             form,
             tally: Tally::new(n_is_one),
         }
+    }
+
+    /// The same meter, for an answer whose first `length` bytes alone are JSON, as `Inference-Header-Content-Length` says.
+    /// It is they that must keep to the limit; what follows is not looked at.
+    pub fn with_json_length(mut self, length: usize) -> Meter {
+        if let Form::Whole(whole) = &mut self.form {
+            whole.json = Some(length);
+        }
+        self
     }
 
     /// Reads the next piece of the body, which came at `at`.
@@ -115,6 +160,10 @@ impl Meter {
                 whole.feed(*dialect, tally, bytes);
                 Fed::default()
             }
+            Form::Message(message) => {
+                message.feed(tally, bytes);
+                Fed::default()
+            }
         }
     }
 
@@ -129,6 +178,7 @@ impl Meter {
         match form {
             Form::Stream(mut splitter) => {
                 splitter.finish(|event| tally.last_event(dialect, &event));
+                tally.figures.ends_with_body = dialect.ends_with_body();
                 if splitter.skipped() > 0 {
                     tally.figures.unmetered = Some(Unmetered::EventTooLong);
                 } else if tally.read && tally.figures.events == 0 && !splitter.recognised() {
@@ -136,6 +186,7 @@ impl Meter {
                 }
             }
             Form::Whole(whole) => whole.finish(dialect, &mut tally),
+            Form::Message(message) => message.finish(&mut tally),
         }
         tally.finish()
     }

@@ -94,11 +94,14 @@ impl Outcome {
 /// Names the outcome.
 ///
 /// `status`: the engine's, if it answered; `sse`: the answer is a stream of events; `figures`: the meter's, if one
-/// read the answer. A terminator is missed only by a meter that could read all of the stream.
+/// read the answer. A terminator is missed only by a meter that could read all of the stream, and only in a dialect that
+/// has one.
 pub fn classify(end: End, status: Option<u16>, sse: bool, figures: Option<&Figures>) -> Outcome {
     let failed = status.is_some_and(|status| status >= 400);
     let error = figures.is_some_and(|figures| figures.error.is_some());
-    let terminated = figures.is_some_and(|figures| figures.terminated);
+    let terminated = figures.is_some_and(|figures| {
+        figures.terminated || (figures.ends_with_body && end == End::Complete)
+    });
     let readable = figures.is_some_and(|figures| figures.unmetered.is_none());
     match end {
         End::Refused => Outcome::Refused,
@@ -150,6 +153,14 @@ mod tests {
             terminated: true,
             ..failed.clone()
         };
+        let bodied = Figures {
+            ends_with_body: true,
+            ..Figures::default()
+        };
+        let bodied_and_failed = Figures {
+            ends_with_body: true,
+            ..failed.clone()
+        };
         let blind = Figures {
             unmetered: Some(Unmetered::EventTooLong),
             ..Figures::default()
@@ -162,6 +173,14 @@ mod tests {
         let ok = Some(200);
         check(End::Complete, ok, true, Some(&whole), Outcome::Ok);
         check(End::Complete, ok, true, Some(&cut), Outcome::Truncated);
+        check(End::Complete, ok, true, Some(&bodied), Outcome::Ok);
+        check(
+            End::Complete,
+            ok,
+            true,
+            Some(&bodied_and_failed),
+            Outcome::ErrorInStream,
+        );
         check(
             End::Complete,
             ok,
@@ -198,6 +217,13 @@ mod tests {
         check(End::Complete, Some(304), false, None, Outcome::Ok);
 
         check(End::EngineClosed, ok, true, Some(&cut), Outcome::Truncated);
+        check(
+            End::EngineClosed,
+            ok,
+            true,
+            Some(&bodied),
+            Outcome::Truncated,
+        );
         check(End::EngineClosed, ok, true, Some(&whole), Outcome::Ok);
         check(
             End::EngineClosed,
@@ -242,6 +268,13 @@ mod tests {
 
         check(End::ClientGone, None, false, None, Outcome::ClientGone);
         check(End::ClientGone, ok, true, Some(&cut), Outcome::ClientGone);
+        check(
+            End::ClientGone,
+            ok,
+            true,
+            Some(&bodied),
+            Outcome::ClientGone,
+        );
         check(End::ClientGone, ok, true, Some(&whole), Outcome::Ok);
         check(
             End::ClientGone,

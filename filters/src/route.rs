@@ -4,6 +4,11 @@
 //! another path: the engines answer 404 to it.
 
 use crate::meter::Dialect;
+use crate::refusal::Family;
+
+mod triton;
+
+pub use triton::model;
 
 /// The inference routes, and the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,6 +35,16 @@ pub enum Route {
     LlamaCompletion,
     /// TGI's own stream.
     GenerateStream,
+    /// Triton's KServe v2 inference, over HTTP.
+    TritonInfer,
+    /// Triton's generate extension: one JSON answer.
+    TritonGenerate,
+    /// The same as a stream.
+    TritonGenerateStream,
+    /// KServe v2 inference over gRPC: one message and one answer.
+    ModelInfer,
+    /// Triton's gRPC stream: many requests and many answers in one call.
+    ModelStreamInfer,
     /// Anything else: carried to the default engine.
     Other,
 }
@@ -48,9 +63,12 @@ impl Route {
             "/generate" => Route::Generate,
             "/completion" => Route::LlamaCompletion,
             "/generate_stream" => Route::GenerateStream,
+            "/inference.GRPCInferenceService/ModelInfer" => Route::ModelInfer,
+            "/inference.GRPCInferenceService/ModelStreamInfer" => Route::ModelStreamInfer,
             other => match other.strip_prefix("/v1/audio/") {
                 Some(rest) if !rest.is_empty() && !rest.contains('/') => Route::Audio,
-                _ => Route::Other,
+                Some(_) => Route::Other,
+                None => triton::route(other).unwrap_or(Route::Other),
             },
         }
     }
@@ -60,11 +78,15 @@ impl Route {
         self != Route::Other
     }
 
-    /// How its answers are read; absent where they are not.
+    /// How its answers are read; absent where they are not. Those of [`Route::ModelStreamInfer`] are read beside their
+    /// requests, by [`crate::meter::InferStream`].
     pub fn dialect(self) -> Option<Dialect> {
         match self {
             Route::ChatCompletions => Some(Dialect::Chat),
             Route::Completions => Some(Dialect::Completions),
+            Route::TritonInfer => Some(Dialect::TritonInfer),
+            Route::TritonGenerate | Route::TritonGenerateStream => Some(Dialect::TritonGenerate),
+            Route::ModelInfer => Some(Dialect::ModelInfer),
             Route::Responses
             | Route::Embeddings
             | Route::Score
@@ -74,7 +96,30 @@ impl Route {
             | Route::Generate
             | Route::LlamaCompletion
             | Route::GenerateStream
+            | Route::ModelStreamInfer
             | Route::Other => None,
+        }
+    }
+
+    /// The shape in which its callers expect a refusal.
+    pub fn family(self) -> Family {
+        match self {
+            Route::TritonInfer | Route::TritonGenerate | Route::TritonGenerateStream => {
+                Family::Triton
+            }
+            Route::ModelInfer | Route::ModelStreamInfer => Family::Grpc,
+            Route::ChatCompletions
+            | Route::Completions
+            | Route::Responses
+            | Route::Embeddings
+            | Route::Score
+            | Route::Rerank
+            | Route::Audio
+            | Route::Messages
+            | Route::Generate
+            | Route::LlamaCompletion
+            | Route::GenerateStream
+            | Route::Other => Family::OpenAi,
         }
     }
 
@@ -92,6 +137,11 @@ impl Route {
             Route::Generate => "/generate",
             Route::LlamaCompletion => "/completion",
             Route::GenerateStream => "/generate_stream",
+            Route::TritonInfer => "/v2/models/*/infer",
+            Route::TritonGenerate => "/v2/models/*/generate",
+            Route::TritonGenerateStream => "/v2/models/*/generate_stream",
+            Route::ModelInfer => "/inference.GRPCInferenceService/ModelInfer",
+            Route::ModelStreamInfer => "/inference.GRPCInferenceService/ModelStreamInfer",
             Route::Other => "other",
         }
     }
@@ -122,6 +172,16 @@ mod tests {
         check("/v1/audio/speech/", Route::Other);
         check("/v1/audio//speech", Route::Other);
         check("/v1/models", Route::Other);
+        check(
+            "/inference.GRPCInferenceService/ModelInfer",
+            Route::ModelInfer,
+        );
+        check(
+            "/inference.GRPCInferenceService/ModelStreamInfer",
+            Route::ModelStreamInfer,
+        );
+        check("/inference.GRPCInferenceService/ServerLive", Route::Other);
+        check("/inference.GRPCInferenceService/ModelInfer/", Route::Other);
         check("/health", Route::Other);
         check("/", Route::Other);
         check("", Route::Other);
@@ -141,6 +201,11 @@ mod tests {
             Route::Generate,
             Route::LlamaCompletion,
             Route::GenerateStream,
+            Route::TritonInfer,
+            Route::TritonGenerate,
+            Route::TritonGenerateStream,
+            Route::ModelInfer,
+            Route::ModelStreamInfer,
             Route::Other,
         ] {
             assert_eq!(Route::of(route.label()), route);

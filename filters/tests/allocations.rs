@@ -1,6 +1,7 @@
 //! A metered token allocates nothing.
 
-use greylag_filters::meter::{Dialect, Meter, Offset};
+use greylag_filters::grpc::Splitter;
+use greylag_filters::meter::{Dialect, InferStream, Meter, Offset};
 use greylag_filters::usage_strip::Strip;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -35,7 +36,7 @@ fn allocations(work: impl FnOnce()) -> u64 {
     ALLOCATIONS.with(Cell::get) - before
 }
 
-const EVENTS: [(Dialect, &str); 4] = [
+const EVENTS: [(Dialect, &str); 5] = [
     (
         Dialect::Chat,
         "data: {\"id\":\"c\",\"model\":\"tiny\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\\n\\u00e9\"},\"finish_reason\":\"length\"}],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":3}}\n\n",
@@ -49,6 +50,10 @@ const EVENTS: [(Dialect, &str); 4] = [
         "data: {\"choices\":[\ndata: {\"text\":\"a\",\"logprobs\":{\"tokens\":[\"a\"]}}]}\n\n",
     ),
     (Dialect::Chat, "data: not JSON\n\n"),
+    (
+        Dialect::TritonGenerate,
+        "data: {\"index\":1,\"model_name\":\"words\",\"text_output\":\"quick \"}\n\n",
+    ),
 ];
 
 #[test]
@@ -84,4 +89,32 @@ fn a_token_allocates_nothing_once_the_buffers_have_grown() {
         });
         assert_eq!(found, 0, "{event:?}");
     }
+}
+
+#[test]
+fn an_answer_of_a_grpc_stream_allocates_nothing_once_the_buffers_have_grown() {
+    // An id, and for the answer a tensor too.
+    let request = b"\0\0\0\0\x04\x1a\x02r1";
+    let answer = b"\0\0\0\0\x0a\x12\x08\x1a\x02r1\x32\x02hi";
+    let mut stream = InferStream::new(8);
+    Splitter::new(64).feed(request, |message| stream.request(Offset::ZERO, message));
+    let mut splitter = Splitter::new(64);
+    let mut events = 0;
+    let mut round = |step: usize| {
+        for piece in answer.chunks(step) {
+            splitter.feed(piece, |message| {
+                let heard = stream.answer(Offset::from_millis(1), message);
+                events += heard.fed.token_events;
+            });
+        }
+    };
+    for step in [1, 7, answer.len()] {
+        round(step);
+    }
+    let found = allocations(|| {
+        for step in [1, 7, answer.len()] {
+            round(step);
+        }
+    });
+    assert_eq!((found, events), (0, 6));
 }

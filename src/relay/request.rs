@@ -10,7 +10,7 @@ use greylag_filters::edit::{self, Edit};
 use greylag_filters::facts;
 use greylag_filters::framing::Framing;
 use greylag_filters::json;
-use greylag_filters::meter::Unmetered;
+use greylag_filters::meter::{Dialect, Unmetered};
 use greylag_filters::rules::Request as Asked;
 use greylag_filters::rules::engine::{Engine, Host, Timeouts, Usage};
 use greylag_filters::trace::{self, Trace};
@@ -188,7 +188,11 @@ impl<'a> Edits<'a> {
     fn of(engine: &'a Engine, exchange: &Exchange, facts: Option<&facts::Body>) -> Self {
         let applies =
             exchange.record.route.is_inference() && exchange.record.method == Method::POST;
-        let has_usage = exchange.record.route.dialect().is_some();
+        let has_usage = exchange
+            .record
+            .route
+            .dialect()
+            .is_some_and(Dialect::has_usage);
         Edits {
             set: if applies { &engine.set } else { &[] },
             usage: engine.usage == Usage::Inject

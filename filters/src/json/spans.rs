@@ -30,6 +30,15 @@ impl Spans {
 
     /// Walks over `json`, which must be one object and nothing else. UTF-8 is not judged.
     pub fn of(json: &[u8]) -> Result<Spans, Fault> {
+        Spans::walk(json, |cursor, _| cursor.skip())
+    }
+
+    /// The same; `each` is called with every member's key, the cursor at its value, and must read exactly that value and
+    /// give its kind.
+    pub(crate) fn walk<'a>(
+        json: &'a [u8],
+        mut each: impl FnMut(&mut Cursor<'a>, Text<'a>) -> Result<Kind, Fault>,
+    ) -> Result<Spans, Fault> {
         let mut cursor = Cursor::new(json);
         if cursor.peek().is_none() {
             return Err(cursor.fault(Flaw::Empty));
@@ -46,7 +55,7 @@ impl Spans {
                 return Err(cursor.fault(Flaw::Members));
             }
             let start = cursor.at();
-            let kind = cursor.skip()?;
+            let kind = each(cursor, key)?;
             members.push(Member {
                 key: key.span(),
                 escaped: key.escaped(),

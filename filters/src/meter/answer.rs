@@ -4,7 +4,9 @@
 //! A key counts only at its own depth: the same word inside a string or deeper down is skipped.
 
 use super::in_stream_error::word;
-use super::{Dialect, FinishReason, FinishReasons, InStreamError, Usage, chat, completions};
+use super::{
+    Dialect, FinishReason, FinishReasons, InStreamError, Usage, chat, completions, triton,
+};
 use crate::json::{Cursor, Fault, Flaw, Kind, Text};
 
 /// What one JSON value of an answer says.
@@ -61,6 +63,23 @@ pub(crate) fn read<'a>(
     json: &'a [u8],
     opening: &mut Opening,
 ) -> Result<Answer<'a>, Fault> {
+    match dialect {
+        Dialect::Chat => openai(chat::member, json, opening),
+        Dialect::Completions => openai(completions::member, json, opening),
+        // What is a message over gRPC has the same form in JSON as over HTTP (KServe v2).
+        Dialect::TritonInfer | Dialect::TritonGenerate | Dialect::ModelInfer => triton::read(json),
+    }
+}
+
+/// Reads a member of a choice.
+type Member = fn(&mut Cursor<'_>, &[u8], &mut Choice) -> Result<(), Fault>;
+
+#[inline]
+fn openai<'a>(
+    of_choice: Member,
+    json: &'a [u8],
+    opening: &mut Opening,
+) -> Result<Answer<'a>, Fault> {
     let mut answer = Answer::default();
     // SGLang's errors are not wrapped: {"object":"error","message":…,"type":…,"code":…}.
     let (mut is_error, mut bare) = (false, InStreamError::default());
@@ -73,7 +92,7 @@ pub(crate) fn read<'a>(
                 if silent && !is_error && bare == InStreamError::default() {
                     ends = Some(cursor.at());
                 }
-                choices(dialect, cursor, &mut answer)?;
+                choices(of_choice, cursor, &mut answer)?;
             }
             b"usage" => {
                 answer.has_usage = cursor.kind()? == Kind::Object;
@@ -119,7 +138,7 @@ pub(crate) fn read<'a>(
 }
 
 fn choices<'a>(
-    dialect: Dialect,
+    of_choice: Member,
     cursor: &mut Cursor<'a>,
     answer: &mut Answer<'a>,
 ) -> Result<(), Fault> {
@@ -147,10 +166,7 @@ fn choices<'a>(
                         answer.finish_reasons.push(FinishReason::of(reason));
                     }
                 }
-                key => match dialect {
-                    Dialect::Chat => chat::member(cursor, key, &mut choice)?,
-                    Dialect::Completions => completions::member(cursor, key, &mut choice)?,
-                },
+                key => of_choice(cursor, key, &mut choice)?,
             }
             Ok(())
         })?;

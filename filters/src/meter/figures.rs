@@ -24,8 +24,10 @@ pub struct Figures {
     pub usage: Option<Usage>,
     /// Why its choices ended.
     pub finish_reasons: FinishReasons,
-    /// The stream's terminator was read, or the whole JSON answer.
+    /// The stream's terminator was read, or the whole plain answer.
     pub terminated: bool,
+    /// The stream has no terminator: it is whole if its body is.
+    pub ends_with_body: bool,
     /// The answer reports an error of its own.
     pub error: Option<InStreamError>,
     /// The model that answered, up to 256 bytes.
@@ -67,7 +69,7 @@ pub enum Unmetered {
     RequestTooLarge,
     /// Answers of the route are not read.
     NoDialect,
-    /// The answer has a `Content-Encoding`.
+    /// The answer has a `Content-Encoding`, or a message of it is compressed.
     Compressed,
     /// The stream holds no line of a server-sent event.
     NotSse,
@@ -75,7 +77,7 @@ pub enum Unmetered {
     EventTooLong,
     /// The answer was longer than the limit.
     TooLarge,
-    /// The answer is not the JSON object it should be.
+    /// The answer is not the JSON object or the message it should be.
     Unparsable,
 }
 

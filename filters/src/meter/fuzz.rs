@@ -11,16 +11,18 @@ pub fn fuzz_meter(bytes: &[u8]) {
         return;
     };
     let meter = || {
-        let dialect = if kind & 1 == 0 {
-            Dialect::Chat
-        } else {
-            Dialect::Completions
-        };
+        let dialect = dialect(*kind);
         let limit = if kind & 2 == 0 { 1 << 20 } else { 64 };
         if kind & 4 == 0 {
-            Meter::stream(dialect, kind & 8 == 0, limit)
-        } else {
-            Meter::whole(dialect, kind & 8 == 0, limit)
+            return Meter::stream(dialect, kind & 8 == 0, limit);
+        }
+        let meter = Meter::whole(dialect, kind & 8 == 0, limit);
+        match dialect {
+            Dialect::TritonInfer => meter.with_json_length(usize::from(*step)),
+            Dialect::Chat
+            | Dialect::Completions
+            | Dialect::TritonGenerate
+            | Dialect::ModelInfer => meter,
         }
     };
     each_alone(Dialect::Chat, answer);
@@ -33,6 +35,16 @@ pub fn fuzz_meter(bytes: &[u8]) {
     assert!(cut.token_events <= cut.events);
     assert!(cut.first_token <= cut.last_token);
     assert!(cut.first_token.is_some() == (cut.token_events > 0));
+}
+
+fn dialect(kind: u8) -> Dialect {
+    match (kind & 1) + (kind >> 4) % 3 * 2 {
+        0 => Dialect::Chat,
+        1 => Dialect::Completions,
+        2 => Dialect::TritonGenerate,
+        3 => Dialect::TritonInfer,
+        _ => Dialect::ModelInfer,
+    }
 }
 
 /// What an event says does not depend on the one before it.

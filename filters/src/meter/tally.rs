@@ -123,5 +123,13 @@ impl Tally {
 }
 
 const DONE: &[u8] = b"[DONE]";
+/// The name of a model in a message, if it is one and is not too long.
+pub(super) fn model(name: &[u8]) -> Option<Box<str>> {
+    let name = std::str::from_utf8(name).ok()?;
+    (1..=LONGEST_MODEL)
+        .contains(&name.len())
+        .then(|| name.into())
+}
+
 /// The longest model name that is kept, in bytes.
 const LONGEST_MODEL: usize = 256;

@@ -1,8 +1,10 @@
 //! The meter on answers written by hand, and on recorded ones.
 
 mod ends;
+mod infer_stream;
 mod recorded;
 mod tokens;
+mod triton;
 mod usage_forms;
 mod whole;
 

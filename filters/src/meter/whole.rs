@@ -1,7 +1,7 @@
-//! A plain answer: one JSON value.
+//! A plain answer: one JSON value, and perhaps tensors after it.
 //!
 //! In: its bytes. Out: what it says, into the tally, once it is whole. An answer that comes in one piece is read
-//! where it lies; one that does not is gathered, up to the limit.
+//! where it lies; one that does not is gathered, up to the limit. Tensors are never gathered.
 
 use super::tally::Tally;
 use super::{Dialect, Unmetered};
@@ -10,7 +10,9 @@ use super::{Dialect, Unmetered};
 #[derive(Debug)]
 pub(super) struct Whole {
     limit: usize,
-    // All bytes so far, kept or not.
+    /// How many bytes are JSON, if not all are.
+    pub(super) json: Option<usize>,
+    // All bytes of JSON so far, kept or not.
     size: usize,
     // held.len() <= limit
     held: Vec<u8>,
@@ -33,6 +35,7 @@ impl Whole {
     pub(super) fn new(limit: usize) -> Whole {
         Whole {
             limit,
+            json: None,
             size: 0,
             held: Vec::new(),
             stage: Stage::Gathering,
@@ -40,6 +43,8 @@ impl Whole {
     }
 
     pub(super) fn feed(&mut self, dialect: Dialect, tally: &mut Tally, bytes: &[u8]) {
+        let left = self.json.map(|json| json.saturating_sub(self.size));
+        let bytes = left.and_then(|left| bytes.get(..left)).unwrap_or(bytes);
         self.size = self.size.saturating_add(bytes.len());
         if self.size > self.limit {
             self.spoil(tally, Unmetered::TooLarge);

@@ -1,0 +1,208 @@
+//! Reads the requests and the answers of one `ModelStreamInfer` call, in which many run at once.
+//!
+//! In: the messages of both ways in the order in which they passed, each with the time it was read. Out: the figures of
+//! each request when it is over. An answer belongs to the request whose `id` it repeats; of several with one id, the empty
+//! one too, to the one that came first. Holds an id and figures for each open request, so many and no more, and nothing of
+//! what messages carry.
+//!
+//! A request is over when an answer says so (`triton_final_response`), when it fails before its model ran, and at the
+//! latest when the call is. Where the end is not marked and ids are empty, answers of a later request therefore count for
+//! an earlier one: the wire does not tell them apart.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use super::tally::model;
+use super::{Fed, Figures, InStreamError, Offset, Unmetered};
+use crate::grpc::Message;
+use crate::triton::{self, Answer};
+
+/// The requests of one call.
+#[derive(Debug)]
+pub struct InferStream {
+    most: usize,
+    // The requests that are not over, in the order in which they came: open.len() <= most.
+    open: VecDeque<Metered>,
+    tally: StreamTally,
+    // A request that may have had no id is not among the open ones, so answers without an id cannot be told apart.
+    nameless_lost: bool,
+}
+
+/// One request of a call, with what has come for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Metered {
+    /// Its id, up to [`Metered::LONGEST_ID`] bytes; may be empty.
+    pub id: Box<str>,
+    /// When it was read.
+    pub asked: Offset,
+    /// What came for it. `events` are its answers, `terminated` says that the last of them was marked or that it failed
+    /// for good. Offsets are those of the exchange, as `asked` is.
+    pub figures: Figures,
+}
+
+impl Metered {
+    /// The longest id that is held, in bytes; a request with a longer one is not metered.
+    pub const LONGEST_ID: usize = 256;
+
+    /// From the request to its first token event.
+    pub fn first_token_after(&self) -> Option<Duration> {
+        let first = self.figures.first_token?;
+        Some(first.saturating_sub(self.asked))
+    }
+}
+
+/// What is counted of a call beside its metered requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamTally {
+    /// Requests that were read or missed, metered or not.
+    pub requests: u64,
+    /// Requests without figures: too many were open, their id was too long, or they could not be read.
+    pub unmetered: u64,
+    /// Answers to no request that is open.
+    pub strays: u64,
+    /// Of these, the ones that report an error.
+    pub stray_errors: u64,
+    /// Answers that could not be read. Each request that was open then has its figures marked.
+    pub unread: u64,
+}
+
+/// What one answer brought.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Heard {
+    /// Its token event, if it bears one, and the gap from the one before of the same request.
+    pub fed: Fed,
+    /// The request that is over with it.
+    pub finished: Option<Metered>,
+}
+
+impl InferStream {
+    /// `most`: how many requests may be open at once and still be metered.
+    pub fn new(most: usize) -> InferStream {
+        InferStream {
+            most,
+            open: VecDeque::new(),
+            tally: StreamTally::default(),
+            nameless_lost: false,
+        }
+    }
+
+    /// Reads a request, which was read at `at`.
+    pub fn request(&mut self, at: Offset, message: Message<'_>) {
+        if message.compressed {
+            return self.skipped_request();
+        }
+        let Ok(asked) = triton::message(message.bytes) else {
+            return self.skipped_request();
+        };
+        self.tally.requests += 1;
+        let nameless = asked.id.is_empty();
+        let id = std::str::from_utf8(asked.id)
+            .ok()
+            .filter(|id| id.len() <= Metered::LONGEST_ID)
+            .filter(|_| self.open.len() < self.most && !(nameless && self.nameless_lost));
+        let Some(id) = id else {
+            self.tally.unmetered += 1;
+            self.nameless_lost |= nameless;
+            return;
+        };
+        self.open.push_back(Metered {
+            id: id.into(),
+            asked: at,
+            figures: Figures {
+                one_choice: true,
+                ends_with_body: !asked.request.wants_final,
+                ..Figures::default()
+            },
+        });
+    }
+
+    /// A request passed that could not be looked at: longer than what is read, or unreadable.
+    pub fn skipped_request(&mut self) {
+        self.tally.requests += 1;
+        self.tally.unmetered += 1;
+        self.nameless_lost = true;
+    }
+
+    /// Reads an answer, which was read at `at`.
+    pub fn answer(&mut self, at: Offset, message: Message<'_>) -> Heard {
+        if message.compressed {
+            self.skipped_answer(Unmetered::Compressed);
+            return Heard::default();
+        }
+        let Ok(answer) = triton::stream_answer(message.bytes) else {
+            self.skipped_answer(Unmetered::Unparsable);
+            return Heard::default();
+        };
+        let Some(place) = self.place(&answer) else {
+            self.tally.strays += 1;
+            self.tally.stray_errors += u64::from(answer.has_error);
+            return Heard::default();
+        };
+        let Some(metered) = self.open.get_mut(place) else {
+            return Heard::default();
+        };
+        let fed = metered.figures.hear(at, &answer);
+        let finished = if metered.figures.terminated {
+            self.open.remove(place)
+        } else {
+            None
+        };
+        Heard { fed, finished }
+    }
+
+    /// An answer passed that could not be looked at. Whose it was is not known, so every open request is marked with `why`.
+    pub fn skipped_answer(&mut self, why: Unmetered) {
+        self.tally.unread += 1;
+        for metered in &mut self.open {
+            metered.figures.unmetered.get_or_insert(why);
+        }
+    }
+
+    /// How many requests are open.
+    pub fn open(&self) -> usize {
+        self.open.len()
+    }
+
+    /// The call is over: the requests that are still open, in the order in which they came, and what else was counted.
+    pub fn finish(self) -> (impl Iterator<Item = Metered>, StreamTally) {
+        (self.open.into_iter(), self.tally)
+    }
+
+    /// Which of the open requests an answer is for. An error without an id is for the only one there is, if so.
+    fn place(&self, answer: &Answer<'_>) -> Option<usize> {
+        let named = |metered: &Metered| metered.id.as_bytes() == answer.id;
+        let found = self.open.iter().position(named);
+        let only = answer.id.is_empty() && answer.has_error && self.open.len() == 1;
+        found.or(only.then_some(0))
+    }
+}
+
+impl Figures {
+    /// Adds one answer to those of its request.
+    fn hear(&mut self, at: Offset, answer: &Answer<'_>) -> Fed {
+        self.events += 1;
+        if self.model.is_none() {
+            self.model = model(answer.model);
+        }
+        // What fails before its model ran has no more to come, and nothing says so.
+        self.terminated = answer.is_final.unwrap_or(answer.has_error);
+        if answer.has_error {
+            self.error.get_or_insert(InStreamError::default());
+            return Fed::default();
+        }
+        if !answer.bears_output {
+            return Fed::default();
+        }
+        let gap = self.last_token.map(|before| at.saturating_sub(before));
+        self.token_events += 1;
+        self.first_token.get_or_insert(at);
+        self.last_token = Some(at);
+        if answer.shows_text {
+            self.first_output.get_or_insert(at);
+        }
+        Fed {
+            token_events: 1,
+            gap,
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What is not metered, and how that is counted.
+
+use super::*;
+
+#[test]
+fn past_the_bound_requests_are_counted_and_not_metered() {
+    let steps = [
+        Asks(request("a")),
+        Asks(request("b")),
+        Answers(token("b", Some(true))),
+        Answers(token("a", Some(true))),
+        Asks(request("c")),
+        Answers(token("c", Some(true))),
+    ];
+    let (over, tally) = run(1, &steps);
+    let ids: Vec<&str> = over.iter().map(|metered| &*metered.id).collect();
+    assert_eq!(ids, ["a", "c"]);
+    let expected = StreamTally {
+        requests: 3,
+        unmetered: 1,
+        strays: 1,
+        ..StreamTally::default()
+    };
+    assert_eq!(tally, expected);
+
+    // Of those without an id no later one can be told from the one that was lost.
+    let steps = [
+        Asks(request("")),
+        Asks(request("")),
+        Answers(token("", Some(true))),
+        Asks(request("")),
+        Asks(request("a")),
+        Answers(token("", Some(true))),
+        Answers(token("a", Some(true))),
+    ];
+    let (over, tally) = run(1, &steps);
+    let ids: Vec<&str> = over.iter().map(|metered| &*metered.id).collect();
+    assert_eq!(ids, ["", "a"]);
+    assert_eq!((tally.unmetered, tally.strays), (2, 1));
+}
+
+#[test]
+fn an_id_past_its_bound_is_not_held() {
+    let long = "a".repeat(Metered::LONGEST_ID + 1);
+    let (over, tally) = run(
+        8,
+        &[
+            Asks(request(&long)),
+            Asks(request(&long[1..])),
+            Asks(request("")),
+        ],
+    );
+    let ids: Vec<usize> = over.iter().map(|metered| metered.id.len()).collect();
+    assert_eq!(ids, [Metered::LONGEST_ID, 0]);
+    assert_eq!(tally.unmetered, 1);
+}
+
+#[test]
+fn what_cannot_be_read_marks_those_it_may_belong_to() {
+    let mut stream = InferStream::new(8);
+    let packed = Message {
+        compressed: true,
+        bytes: b"packed",
+    };
+    stream.request(ms(1), plain(&request("a")));
+    assert_eq!(stream.answer(ms(2), packed), Heard::default());
+    stream.request(ms(3), plain(&request("b")));
+    assert_eq!(stream.answer(ms(4), plain(b"\x0a\x05m")), Heard::default());
+    stream.request(ms(5), plain(&request("c")));
+    stream.request(ms(6), packed);
+    stream.request(ms(7), plain(b"\x0a\x05m"));
+    // One that could not be read may have had no id.
+    stream.request(ms(8), plain(&request("")));
+    let (over, tally) = stream.finish();
+    let marks: Vec<_> = over.map(|metered| metered.figures.unmetered).collect();
+    assert_eq!(
+        marks,
+        [
+            Some(Unmetered::Compressed),
+            Some(Unmetered::Unparsable),
+            None
+        ]
+    );
+    let expected = StreamTally {
+        requests: 6,
+        unmetered: 3,
+        unread: 2,
+        ..StreamTally::default()
+    };
+    assert_eq!(tally, expected);
+}
