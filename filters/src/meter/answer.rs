@@ -71,12 +71,14 @@ pub(crate) fn read<'a>(
     }
 }
 
-/// Reads a member of a choice.
-type Member = fn(&mut Cursor<'_>, &[u8], &mut Choice) -> Result<(), Fault>;
+/// Reads a member of a choice. A trait, so that each dialect's reader is compiled into the walk.
+trait Member: Fn(&mut Cursor<'_>, &[u8], &mut Choice) -> Result<(), Fault> + Copy {}
+
+impl<F: Fn(&mut Cursor<'_>, &[u8], &mut Choice) -> Result<(), Fault> + Copy> Member for F {}
 
 #[inline]
 fn openai<'a>(
-    of_choice: Member,
+    of_choice: impl Member,
     json: &'a [u8],
     opening: &mut Opening,
 ) -> Result<Answer<'a>, Fault> {
@@ -138,7 +140,7 @@ fn openai<'a>(
 }
 
 fn choices<'a>(
-    of_choice: Member,
+    of_choice: impl Member,
     cursor: &mut Cursor<'a>,
     answer: &mut Answer<'a>,
 ) -> Result<(), Fault> {
