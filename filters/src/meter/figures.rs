@@ -79,6 +79,8 @@ pub enum Unmetered {
     TooLarge,
     /// The answer is not the JSON object or the message it should be.
     Unparsable,
+    /// Several requests of one gRPC stream have one id, and nothing marks where the answers to one end.
+    Ambiguous,
 }
 
 impl Unmetered {
@@ -93,6 +95,7 @@ impl Unmetered {
             Unmetered::EventTooLong => "event_too_long",
             Unmetered::TooLarge => "too_large",
             Unmetered::Unparsable => "unparsable",
+            Unmetered::Ambiguous => "ambiguous",
         }
     }
 }

@@ -6,8 +6,8 @@
 //! what messages carry.
 //!
 //! A request is over when an answer says so (`triton_final_response`), when it fails before its model ran, and at the
-//! latest when the call is. Where the end is not marked and ids are empty, answers of a later request therefore count for
-//! an earlier one: the wire does not tell them apart.
+//! latest when the call is. Where two open requests have one id and the end of the first is not marked, the wire does not
+//! tell their answers apart: both are then marked as [`Unmetered::Ambiguous`].
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,10 +22,27 @@ use crate::triton::{self, Answer};
 pub struct InferStream {
     most: usize,
     // The requests that are not over, in the order in which they came: open.len() <= most.
-    open: VecDeque<Metered>,
+    open: VecDeque<Open>,
     tally: StreamTally,
     // A request that may have had no id is not among the open ones, so answers without an id cannot be told apart.
     nameless_lost: bool,
+}
+
+#[derive(Debug)]
+struct Open {
+    metered: Metered,
+    // Another with this id was open when this one came, or came while it was open.
+    shares_id: bool,
+}
+
+impl Open {
+    fn is_named(&self, id: &[u8]) -> bool {
+        self.metered.id.as_bytes() == id
+    }
+
+    fn mark(&mut self, why: Unmetered) {
+        self.metered.figures.unmetered.get_or_insert(why);
+    }
 }
 
 /// One request of a call, with what has come for it.
@@ -105,14 +122,24 @@ impl InferStream {
             self.nameless_lost |= nameless;
             return;
         };
-        self.open.push_back(Metered {
-            id: id.into(),
-            asked: at,
-            figures: Figures {
-                one_choice: true,
-                ends_with_body: !asked.request.wants_final,
-                ..Figures::default()
+        let mut shares_id = false;
+        for open in &mut self.open {
+            if open.is_named(asked.id) {
+                (open.shares_id, shares_id) = (true, true);
+            }
+        }
+        let figures = Figures {
+            one_choice: true,
+            ends_with_body: !asked.request.wants_final,
+            ..Figures::default()
+        };
+        self.open.push_back(Open {
+            metered: Metered {
+                id: id.into(),
+                asked: at,
+                figures,
             },
+            shares_id,
         });
     }
 
@@ -138,23 +165,51 @@ impl InferStream {
             self.tally.stray_errors += u64::from(answer.has_error);
             return Heard::default();
         };
-        let Some(metered) = self.open.get_mut(place) else {
+        let Some(Open { metered, shares_id }) = self.open.get_mut(place) else {
             return Heard::default();
         };
         let fed = metered.figures.hear(at, &answer);
-        let finished = if metered.figures.terminated {
-            self.open.remove(place)
-        } else {
-            None
+        if metered.figures.terminated {
+            let finished = self.open.remove(place).map(|open| open.metered);
+            return Heard { fed, finished };
+        }
+        if *shares_id && metered.figures.ends_with_body {
+            self.doubt(place);
+        }
+        Heard {
+            fed,
+            finished: None,
+        }
+    }
+
+    /// The request at `place` has had an answer that was not its last, or was and did not say so. Those behind it with the
+    /// same id cannot be told from it any more.
+    fn doubt(&mut self, place: usize) {
+        let Some(first) = self.open.get_mut(place) else {
+            return;
         };
-        Heard { fed, finished }
+        // Lent, so that nothing is copied for each answer.
+        let id = std::mem::take(&mut first.metered.id);
+        let mut others = false;
+        for open in self.open.iter_mut().skip(place + 1) {
+            if open.is_named(id.as_bytes()) {
+                open.mark(Unmetered::Ambiguous);
+                others = true;
+            }
+        }
+        if let Some(first) = self.open.get_mut(place) {
+            first.metered.id = id;
+            if others {
+                first.mark(Unmetered::Ambiguous);
+            }
+        }
     }
 
     /// An answer passed that could not be looked at. Whose it was is not known, so every open request is marked with `why`.
     pub fn skipped_answer(&mut self, why: Unmetered) {
         self.tally.unread += 1;
-        for metered in &mut self.open {
-            metered.figures.unmetered.get_or_insert(why);
+        for open in &mut self.open {
+            open.mark(why);
         }
     }
 
@@ -165,13 +220,13 @@ impl InferStream {
 
     /// The call is over: the requests that are still open, in the order in which they came, and what else was counted.
     pub fn finish(self) -> (impl Iterator<Item = Metered>, StreamTally) {
-        (self.open.into_iter(), self.tally)
+        let open = self.open.into_iter().map(|open| open.metered);
+        (open, self.tally)
     }
 
     /// Which of the open requests an answer is for. An error without an id is for the only one there is, if so.
     fn place(&self, answer: &Answer<'_>) -> Option<usize> {
-        let named = |metered: &Metered| metered.id.as_bytes() == answer.id;
-        let found = self.open.iter().position(named);
+        let found = self.open.iter().position(|open| open.is_named(answer.id));
         let only = answer.id.is_empty() && answer.has_error && self.open.len() == 1;
         found.or(only.then_some(0))
     }

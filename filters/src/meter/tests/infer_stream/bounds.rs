@@ -89,3 +89,44 @@ fn what_cannot_be_read_marks_those_it_may_belong_to() {
     };
     assert_eq!(tally, expected);
 }
+
+#[test]
+fn requests_with_one_id_whose_ends_are_not_marked_are_in_doubt() {
+    let doubts = |steps: &[Step]| {
+        let (over, _) = run(8, steps);
+        let marks = over.iter().map(|metered| metered.figures.unmetered);
+        marks.collect::<Vec<_>>()
+    };
+    let wants = |id: &str| {
+        let wish = parameter("triton_enable_empty_final_response", true);
+        [request(id), wish].concat()
+    };
+    let some = |id: &str| Answers(token(id, Some(false)));
+    let last = |id: &str| Answers(token(id, Some(true)));
+    let ambiguous = Some(Unmetered::Ambiguous);
+    let (one, another) = (Asks(request("")), Asks(request("a")));
+    let check = |steps: &[Step], expected: &[Option<Unmetered>]| {
+        assert_eq!(doubts(steps), expected, "{steps:?}");
+    };
+    check(
+        &[one.clone(), another.clone(), one.clone(), some("")],
+        &[ambiguous, None, ambiguous],
+    );
+    // Each is answered once and says so.
+    check(
+        &[one.clone(), one.clone(), last(""), last("")],
+        &[None, None],
+    );
+    // The first has its mark to come, and the second is alone by then.
+    check(
+        &[
+            Asks(wants("")),
+            one.clone(),
+            some(""),
+            Answers(end("")),
+            some(""),
+        ],
+        &[None, None],
+    );
+    check(&[one, some(""), another, some("a")], &[None, None]);
+}
