@@ -1,10 +1,12 @@
-//! The address of an engine: `http://HOST:PORT`, with at most a lone slash after it.
+//! The address of an engine: `http://HOST:PORT` or `https://HOST:PORT`, with at most a lone slash after it, or
+//! `unix:/PATH`.
 //!
-//! In: the text of a rule. Out: host and port. A path, a query or user info would be dropped in silence by a
-//! relay that keeps the caller's path, so they are refused. Nothing is resolved here.
+//! In: the text of a rule. Out: where to connect, and whether TLS is spoken there. A path, a query or user info would be
+//! dropped in silence by a relay that keeps the caller's path, so they are refused. Nothing is resolved here.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
+use std::path::Path;
 use std::str::FromStr;
 
 use crate::written::{Written, start, written};
@@ -13,25 +15,33 @@ use crate::written::{Written, start, written};
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
 #[non_exhaustive]
 pub struct Address {
-    /// A DNS name in lower case, an IPv4 address, or an IPv6 address without brackets.
+    /// A DNS name in lower case, an IPv4 address, or an IPv6 address without brackets; `localhost` for a unix socket.
     pub host: Box<str>,
-    /// From 1 to 65535.
+    /// From 1 to 65535; 80 for a unix socket.
     pub port: u16,
+    /// Whether TLS is spoken there.
+    pub tls: bool,
+    /// The unix socket's path, absolute, if it is one: then host and port are words for `Host` alone.
+    pub socket: Option<Box<Path>>,
 }
 
 /// Why a text is no address of an engine.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[expect(missing_docs, reason = "each message says what the variant means")]
 pub enum Fault {
-    #[error("an engine is reached over http; found https in {0:?} (allowed: \"http://HOST:PORT\")")]
-    Https(String),
-    #[error("an engine's url starts with \"http://\"; found {0:?} (allowed: \"http://HOST:PORT\")")]
-    Scheme(String),
     #[error(
-        "an engine's url ends after its port, since callers' paths are kept; found {0:?} after it (allowed: \"http://HOST:PORT\")"
+        "an engine's url starts with \"http://\", \"https://\" or \"unix:/\"; found {0:?} (allowed: \"http://HOST:PORT\", \"https://HOST:PORT\" or \"unix:/PATH\")"
+    )]
+    Scheme(String),
+    #[error("a unix socket's path is absolute and at most 107 bytes long; found {0:?}")]
+    Socket(String),
+    #[error(
+        "an engine's url ends after its port, since callers' paths are kept; found {0:?} after it (allowed: \"http://HOST:PORT\", \"https://HOST:PORT\" or \"unix:/PATH\")"
     )]
     Rest(String),
-    #[error("an engine's url holds no user info; found an \"@\" (allowed: \"http://HOST:PORT\")")]
+    #[error(
+        "an engine's url holds no user info; found an \"@\" (allowed: \"http://HOST:PORT\", \"https://HOST:PORT\" or \"unix:/PATH\")"
+    )]
     UserInfo,
     #[error(
         "{0:?} is no host (allowed: a DNS name, an IPv4 address, an IPv6 address in brackets such as \"[::1]\")"
@@ -44,7 +54,9 @@ pub enum Fault {
 impl Address {
     /// Host and port as they stand in a `Host` header and in `CONNECT`: `host:port`, IPv6 in brackets.
     pub fn authority(&self) -> String {
-        if self.host.contains(':') {
+        if self.socket.is_some() {
+            self.host.to_string()
+        } else if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)
         } else {
             format!("{}:{}", self.host, self.port)
@@ -56,12 +68,13 @@ impl FromStr for Address {
     type Err = Fault;
 
     fn from_str(text: &str) -> Result<Address, Fault> {
-        let Some(rest) = text.strip_prefix("http://") else {
-            return Err(if text.starts_with("https:") {
-                Fault::Https(start(text))
-            } else {
-                Fault::Scheme(start(text))
-            });
+        if let Some(path) = text.strip_prefix("unix:") {
+            return on_socket(path);
+        }
+        let (rest, tls) = match (text.strip_prefix("http://"), text.strip_prefix("https://")) {
+            (Some(rest), _) => (rest, false),
+            (_, Some(rest)) => (rest, true),
+            _ => return Err(Fault::Scheme(start(text))),
         };
         // User info may hold a password: it is not repeated in the message.
         let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
@@ -103,9 +116,25 @@ impl FromStr for Address {
         };
         Ok(Address {
             host: host.into(),
-            port: port.map_or(Ok(80), read_port)?,
+            port: port.map_or(Ok(if tls { 443 } else { 80 }), read_port)?,
+            tls,
+            socket: None,
         })
     }
+}
+
+fn on_socket(path: &str) -> Result<Address, Fault> {
+    // What the kernel has room for (unix(7)), but for the byte that ends it.
+    const LONGEST: usize = 107;
+    if !path.starts_with('/') || path.len() > LONGEST || path.contains('\0') {
+        return Err(Fault::Socket(start(path)));
+    }
+    Ok(Address {
+        host: "localhost".into(),
+        port: 80,
+        tls: false,
+        socket: Some(Path::new(path).into()),
+    })
 }
 
 fn read_port(text: &str) -> Result<u16, Fault> {
@@ -140,13 +169,18 @@ fn is_host(host: &str) -> bool {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}", self.authority())
+        match (&self.socket, self.tls) {
+            (Some(path), _) => write!(f, "unix:{}", path.display()),
+            (None, true) => write!(f, "https://{}", self.authority()),
+            (None, false) => write!(f, "http://{}", self.authority()),
+        }
     }
 }
 
 impl Written for Address {
-    const ALLOWED: &'static str = "an engine's url is \"http://HOST:PORT\" with a DNS name, an IPv4 address or an IPv6 address in brackets; without a port it is 80";
-    const PATTERN: &'static str = r"^http://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?/?$";
+    const ALLOWED: &'static str = "an engine's url is \"http://HOST:PORT\" or \"https://HOST:PORT\" with a DNS name, an IPv4 address or an IPv6 address in brackets (without a port it is 80 or 443), or \"unix:/PATH\"";
+    const PATTERN: &'static str =
+        r"^(https?://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+)(:[0-9]{1,5})?/?|unix:/.+)$";
     const EXAMPLE: &'static str = "http://127.0.0.1:8000";
 }
 
@@ -177,11 +211,18 @@ mod tests {
         check("http://[::1]:8000", Ok("[::1]:8000"));
         check("http://[0:0::1]", Ok("[::1]:80"));
         check("http://10.de:65535", Ok("10.de:65535"));
+        check("https://a", Ok("a:443"));
+        check("https://[::1]:8443/", Ok("[::1]:8443"));
+        check("unix:/run/a b.sock", Ok("localhost"));
     }
 
     #[test]
     fn all_else_is_refused_with_what_is_allowed() {
-        check("https://a:1", Err("found https"));
+        check("https://a:1/v1", Err("\"/v1\" after it"));
+        check("ftp://a:1", Err("\"https://\" or \"unix:/\""));
+        check("unix:a", Err("is absolute"));
+        check("unix:", Err("is absolute"));
+        check(&format!("unix:/{}", "a".repeat(107)), Err("at most 107"));
         check("a:1", Err("starts with \"http://\""));
         check("HTTP://a:1", Err("starts with \"http://\""));
         check("", Err("starts with \"http://\""));

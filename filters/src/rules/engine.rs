@@ -2,6 +2,7 @@
 //!
 //! In: one entry of `rules.engines`. Out: an [`Engine`] whose every field is decided, or problems.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,9 +23,14 @@ use crate::units::Period;
 pub struct Rule {
     /// What the server is.
     pub kind: Kind,
-    /// Where it listens: `http://HOST:PORT` (DNS name, IPv4, or IPv6 in brackets). Default port: 80.
-    /// A path, a query, user info and https are refused.
+    /// Where it listens: `http://HOST:PORT` or `https://HOST:PORT` (DNS name, IPv4, or IPv6 in brackets; default port:
+    /// 80 or 443), or `unix:/PATH`. A path after the port, a query and user info are refused. Over https HTTP/2 is spoken
+    /// where the engine offers it, else HTTP/1.1.
     pub url: Address,
+    /// Where it listens for gRPC, written like `url`; HTTP/2 is spoken there. Default: it has no gRPC, and gRPC calls that
+    /// would go to it are answered UNAVAILABLE.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grpc: Option<Address>,
     /// The tag sent upstream, given back to callers and used as the metric label `gray_tag`: 1 to 64
     /// visible ASCII characters, not another engine's name or tag. Default: the engine's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -39,6 +45,10 @@ pub struct Rule {
     /// `pass`.
     #[serde(default)]
     pub usage: Usage,
+    /// How TLS is spoken to it, where its address says https. Default: its certificate must be one for its host, from an
+    /// authority that the system trusts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<TlsRule>,
     /// Which `Host` the engine is told. Default: `keep`.
     #[serde(default)]
     pub host: Host,
@@ -57,6 +67,8 @@ pub enum Kind {
     Sglang,
     /// llama.cpp's server.
     Llamacpp,
+    /// NVIDIA Triton.
+    Triton,
     /// Any other server that speaks OpenAI's API.
     Openai,
 }
@@ -82,6 +94,29 @@ pub enum Host {
     Keep,
     /// The host and port of the engine's `url`.
     Engine,
+}
+
+/// How TLS is spoken to an engine. Files are PEM, and are read when a connection is made, if they have changed.
+#[derive(Clone, Debug, Default, Deserialize, Eq, Hash, JsonSchema, PartialEq, Serialize)]
+#[serde(deny_unknown_fields, default)]
+#[schemars(rename = "EngineTls")]
+pub struct TlsRule {
+    /// The file of the authorities that may have signed its certificate. Default: those that the system trusts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ca: Option<PathBuf>,
+    /// The file of the certificate that it is shown, with what leads up to its authority; needs `key`. Default: none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cert: Option<PathBuf>,
+    /// The file of that certificate's private key; needs `cert`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<PathBuf>,
+    /// The name that its certificate must be for, and that it is asked for (SNI): a DNS name or an IP address, not
+    /// empty. Default: the host of its address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server_name: Option<String>,
+    /// Takes any certificate, from whoever answers: for tests alone. Default: `false`.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub insecure: bool,
 }
 
 /// How long the relay waits for an engine. Each is longer than 0 and at most 365 days.
@@ -124,12 +159,16 @@ pub struct Engine {
     pub kind: Kind,
     /// Where it listens.
     pub address: Address,
+    /// Where it listens for gRPC, if it does.
+    pub grpc: Option<Address>,
     /// Its tag: the one given, else its name. Visible ASCII, so always a valid header value.
     pub tag: Arc<str>,
     /// Fields of the body to set, each with its value as JSON text.
     pub set: Vec<(Box<str>, Vec<u8>)>,
     /// What is done about usage.
     pub usage: Usage,
+    /// How TLS is spoken to it.
+    pub tls: TlsRule,
     /// Which `Host` it is told.
     pub host: Host,
     /// How long the relay waits for it.
@@ -173,6 +212,7 @@ pub(super) fn compile(
             );
         }
     }
+    check_tls(rule, place, problems);
     let timeouts = place.key("timeouts");
     let mut limit = |key: &str, period: Period| {
         let length = period.get();
@@ -188,6 +228,7 @@ pub(super) fn compile(
         name: name.as_str().into(),
         kind: rule.kind,
         address: rule.url.clone(),
+        grpc: rule.grpc.clone(),
         tag: rule.tag.as_ref().map_or(name.as_str(), Tag::as_str).into(),
         set: rule
             .set
@@ -195,6 +236,7 @@ pub(super) fn compile(
             .map(|(key, value)| (key.as_str().into(), value.json()))
             .collect(),
         usage: rule.usage,
+        tls: rule.tls.clone().unwrap_or_default(),
         host: rule.host,
         timeouts: Timeouts {
             connect: limit("connect", rule.timeouts.connect),
@@ -202,5 +244,32 @@ pub(super) fn compile(
             idle: limit("idle", rule.timeouts.idle),
             total: rule.timeouts.total.map(|total| limit("total", total)),
         },
+    }
+}
+
+fn check_tls(rule: &Rule, place: Place<'_>, problems: &mut Problems) {
+    let Some(tls) = &rule.tls else { return };
+    let at = place.key("tls");
+    let speaks = rule.url.tls || rule.grpc.as_ref().is_some_and(|grpc| grpc.tls);
+    if !speaks {
+        problems.add(
+            at,
+            "neither `url` nor `grpc` is https, so TLS is not spoken",
+        );
+    }
+    if tls.cert.is_some() != tls.key.is_some() {
+        problems.add(at, "`cert` and `key` go together; found only one of them");
+    }
+    if tls.server_name.as_deref().is_some_and(str::is_empty) {
+        problems.add(
+            at.key("server_name"),
+            "found an empty name; a name or an IP address is needed (\"insecure\" alone takes any certificate)",
+        );
+    }
+    if tls.insecure && (tls.ca.is_some() || tls.server_name.is_some()) {
+        problems.add(
+            at.key("insecure"),
+            "found `true` beside `ca` or `server_name`, which would then check nothing",
+        );
     }
 }

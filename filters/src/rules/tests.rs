@@ -158,8 +158,8 @@ fn a_slip_in_yaml_is_named_with_its_line() {
     check_unreadable("  candidate:\n", "  stable:\n", &["stable"]);
     check_unreadable(
         "http://[::1]",
-        "https://x",
-        &["found https", "http://HOST:PORT"],
+        "ftp://x",
+        &["found \"ftp://x\"", "http://HOST:PORT"],
     );
     check_unreadable("kind: sglang", "kind: tgi", &["tgi", "sglang"]);
     check_unreadable("client_ip]", "client]", &["client", "client_ip"]);
