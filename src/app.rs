@@ -8,7 +8,7 @@
 //! ```
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -39,7 +39,7 @@ const LAST: Duration = Duration::from_secs(2);
 /// A running Greylag.
 #[derive(Debug)]
 pub struct App {
-    /// Where clients connect, in the order of `listen`.
+    /// The ports that clients connect to, in the order of `listen`.
     pub addresses: Vec<SocketAddr>,
     /// The admin API.
     pub admin: SocketAddr,
@@ -70,10 +70,10 @@ impl App {
         })?;
         let mut bound = Vec::new();
         for listener in &config.listen {
-            bound.push(listen::bind(listener.address, config.workers)?);
+            bound.push(listen::bind(listener, config.workers)?);
         }
-        let mut admin = listen::bind(config.admin.address, 1)?;
-        let mut observe = listen::bind(config.observe.address, 1)?;
+        let admin = listen::bind_alone(config.admin.address)?;
+        let observe = listen::bind_alone(config.observe.address)?;
 
         let telemetry = Telemetry::new(config.limits.ring.bytes(), open_log(&config)?);
         let shared = Arc::new(Shared {
@@ -90,9 +90,9 @@ impl App {
         let (stop, stopping) = watch::channel(false);
         let (end, ending) = watch::channel(false);
         let mut app = App {
-            addresses: bound.iter().map(|bound| bound.address).collect(),
-            admin: admin.address,
-            observe: observe.address,
+            addresses: bound.iter().filter_map(|bound| bound.address).collect(),
+            admin: admin.local_addr()?,
+            observe: observe.local_addr()?,
             ready: Arc::new(AtomicBool::new(false)),
             seats: Seats::new(config.limits.connections),
             registry: Arc::default(),
@@ -107,7 +107,7 @@ impl App {
             let sockets = bound.iter_mut().filter_map(Bound::take).collect();
             app.start_worker(number, sockets, stopping.clone(), ending.clone())?;
         }
-        app.start_sides(&mut admin, &mut observe, ending)?;
+        app.start_sides(admin, observe, ending)?;
         app.ready.store(true, Ordering::Release);
         Ok(app)
     }
@@ -147,8 +147,8 @@ impl App {
 
     fn start_sides(
         &mut self,
-        admin: &mut Bound,
-        observe: &mut Bound,
+        admin: TcpListener,
+        observe: TcpListener,
         mut ending: watch::Receiver<bool>,
     ) -> io::Result<()> {
         let runtime = runtime()?;
@@ -156,10 +156,6 @@ impl App {
             shared: self.shared.clone(),
             seats: self.seats.clone(),
             ready: self.ready.clone(),
-        };
-        let (admin, observe) = (admin.take_listener(), observe.take_listener());
-        let (Some(admin), Some(observe)) = (admin, observe) else {
-            return Err(io::Error::other("a listener was taken twice"));
         };
         self.spawn("admin".into(), move || {
             runtime.block_on(async {

@@ -57,15 +57,70 @@ pub struct Config {
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Listener {
-    /// `IP:PORT`; port 0 lets the system choose.
-    #[serde(deserialize_with = "leaf::address")]
-    pub address: SocketAddr,
+    /// `IP:PORT`, where port 0 lets the system choose, or `unix:/PATH`.
+    pub address: Place,
+    /// What is spoken on it. Default: `http1`.
+    #[serde(default)]
+    pub protocol: Protocol,
+    /// Who may connect to a unix socket, as `chmod` says it in octal. Default: `"0660"`.
+    #[serde(
+        default,
+        deserialize_with = "leaf::mode",
+        skip_serializing_if = "Option::is_none"
+    )]
+    pub mode: Option<String>,
+    /// Speaks TLS on it: HTTP/2 with clients that offer it, else HTTP/1.1. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tls: Option<ListenerTls>,
+}
+
+/// TLS on a listener. Files are PEM; new ones are used by the next handshake.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ListenerTls {
+    /// The file of the certificate, with what leads up to its authority.
+    pub cert: PathBuf,
+    /// The file of its private key.
+    pub key: PathBuf,
+    /// The file of the authorities that must have signed a client's certificate. Default: clients need none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_ca: Option<PathBuf>,
+}
+
+/// Where a listener is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A port of an address.
+    Ip(SocketAddr),
+    /// A unix socket.
+    Unix(PathBuf),
+}
+
+/// What clients speak on a listener.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// HTTP/1.1 and 1.0.
+    #[default]
+    Http1,
+    /// HTTP/2 without TLS, as gRPC clients speak it: they know beforehand. What begins as HTTP/1 is served as that.
+    H2c,
 }
 
 impl Listener {
+    /// The mode of a unix socket.
+    pub fn mode(&self) -> u32 {
+        const USUAL: u32 = 0o660;
+        let read = |mode: &String| u32::from_str_radix(mode, 8).ok();
+        self.mode.as_ref().and_then(read).unwrap_or(USUAL)
+    }
+
     fn usual() -> Vec<Listener> {
         vec![Listener {
-            address: SocketAddr::from(([0, 0, 0, 0], 8000)),
+            address: Place::Ip(SocketAddr::from(([0, 0, 0, 0], 8000))),
+            protocol: Protocol::Http1,
+            mode: None,
+            tls: None,
         }]
     }
 }
@@ -146,6 +201,8 @@ pub struct Limits {
     pub memory: Size,
     /// Client connections at a time; past it connections are refused with 503. Default: 10000.
     pub connections: u64,
+    /// Streams at a time of one HTTP/2 connection, 1 to 65536; more wait at the client. Default: 1000.
+    pub h2_streams: u32,
     /// The longest event of a stream, and the longest plain answer, that is metered. Default: `1MiB`.
     pub event: Size,
     /// The memory of the last exchanges, which `/v1/exchanges` shows. Default: `8MiB`.
@@ -165,6 +222,7 @@ impl Default for Limits {
             body: size(64),
             memory: size(512),
             connections: 10_000,
+            h2_streams: 1000,
             event: size(1),
             ring: size(8),
             write: Duration::from_secs(30).into(),

@@ -15,6 +15,8 @@ pub mod relay;
 pub mod reply;
 pub mod side;
 pub mod snapshot;
+pub mod socket;
 pub mod telemetry;
+pub mod tls;
 pub mod upstream;
 pub mod wire;

@@ -7,7 +7,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use greylag_filters::meter::{Figures, Offset};
+use greylag_filters::grpc::Status;
+use greylag_filters::meter::{Figures, Metered, Offset, StreamTally};
 use greylag_filters::outcome::{End, Outcome};
 use greylag_filters::route::Route;
 use greylag_filters::rules::How;
@@ -79,6 +80,10 @@ pub struct Record {
     pub figures: Option<Figures>,
     /// When the token events came.
     pub timeline: Timeline,
+    /// The status that a gRPC call ended with; absent where it did not end well enough to have one.
+    pub grpc_status: Option<Status>,
+    /// The requests of a call that carries many.
+    pub requests: Option<Box<Requests>>,
     /// The trace that the exchange is part of.
     pub trace: Option<Trace>,
 }
@@ -115,6 +120,8 @@ impl Default for Record {
             times: Times::default(),
             figures: None,
             timeline: Timeline::default(),
+            grpc_status: None,
+            requests: None,
             trace: None,
         }
     }
@@ -144,6 +151,31 @@ impl Record {
 
     fn since_written(&self, at: Offset) -> Option<Duration> {
         at.checked_sub(self.times.written?)
+    }
+}
+
+/// The requests of one call, in the order in which they ended.
+#[derive(Debug, Default)]
+pub struct Requests {
+    kept: Vec<Metered>,
+    /// What is counted of all of them.
+    pub tally: StreamTally,
+}
+
+impl Requests {
+    /// How many are kept.
+    pub const KEPT: usize = 64;
+
+    /// Adds one that is over; those past [`Requests::KEPT`] are in the metrics alone.
+    pub fn push(&mut self, metered: Metered) {
+        if self.kept.len() < Self::KEPT {
+            self.kept.push(metered);
+        }
+    }
+
+    /// Those that are kept.
+    pub fn kept(&self) -> &[Metered] {
+        &self.kept
     }
 }
 

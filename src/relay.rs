@@ -6,10 +6,11 @@
 
 pub mod answer;
 pub mod body;
+pub mod call;
 pub mod client;
 pub mod cut;
+pub mod ear;
 pub mod head;
-pub mod inlet;
 pub mod patience;
 pub mod request;
 pub mod send;
@@ -107,6 +108,9 @@ async fn steps(
     head::admit(client.head()).inspect_err(|_| client.close_after())?;
     let body = body::take(worker, exchange, client, cut).await?;
     let request = request::plan(worker, exchange, client.head(), body)?;
+    if let (true, Client::H2(client)) = (request.is_grpc, &mut *client) {
+        return call::carry(worker, exchange, client, cut, request).await;
+    }
     let sent = send::send(worker, exchange, client, cut, request).await?;
     answer::give(worker, exchange, client, cut, sent).await
 }

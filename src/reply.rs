@@ -4,6 +4,11 @@
 //! client library parses: OpenAI's error object (`{"error": {message, type, param, code}}`). The message says what was
 //! found and what is allowed, and never holds anything of a prompt.
 
+use std::time::Duration;
+
+use greylag_filters::grpc;
+use greylag_filters::refusal::{self, Family};
+use http::{HeaderMap, HeaderValue};
 use pingora_http::ResponseHeader;
 
 /// Why Greylag answered itself, or ended an answer. The code is stable: callers and alerts may depend on it.
@@ -39,6 +44,12 @@ pub enum Reason {
     IdleTimeout,
     /// The exchange took longer than `timeouts.total`.
     TotalTimeout,
+    /// No TLS connection came about; there is nobody to answer.
+    TlsHandshake,
+    /// A gRPC call took longer than its `grpc-timeout`.
+    DeadlineExceeded,
+    /// A gRPC call for an engine that has no `grpc`.
+    NoGrpc,
     /// The client took nothing for longer than `limits.write`.
     ClientStalled,
     /// `limits.drain` passed while the answer ran.
@@ -66,6 +77,9 @@ impl Reason {
             Reason::FirstByteTimeout => "first_byte_timeout",
             Reason::IdleTimeout => "idle_timeout",
             Reason::TotalTimeout => "total_timeout",
+            Reason::TlsHandshake => "tls_handshake",
+            Reason::DeadlineExceeded => "deadline_exceeded",
+            Reason::NoGrpc => "no_grpc",
             Reason::ClientStalled => "client_stalled",
             Reason::Drained => "drained",
             Reason::Internal => "internal",
@@ -75,16 +89,22 @@ impl Reason {
     /// The status that goes with it, where an answer can still be given.
     pub fn status(self) -> u16 {
         match self {
-            Reason::BadRequest | Reason::InvalidJson => 400,
+            Reason::BadRequest | Reason::InvalidJson | Reason::TlsHandshake => 400,
             Reason::RequestTimeout | Reason::ClientStalled => 408,
             Reason::BodyTooLarge => 413,
             Reason::ExpectationFailed => 417,
             Reason::HeadTooLarge => 431,
             Reason::Internal => 500,
             Reason::Unsupported => 501,
-            Reason::EngineUnreachable | Reason::EngineClosed | Reason::EngineGarbage => 502,
+            Reason::EngineUnreachable
+            | Reason::EngineClosed
+            | Reason::EngineGarbage
+            | Reason::NoGrpc => 502,
             Reason::MemorySpent | Reason::TooManyConnections | Reason::Drained => 503,
-            Reason::FirstByteTimeout | Reason::IdleTimeout | Reason::TotalTimeout => 504,
+            Reason::FirstByteTimeout
+            | Reason::IdleTimeout
+            | Reason::TotalTimeout
+            | Reason::DeadlineExceeded => 504,
         }
     }
 
@@ -93,14 +113,6 @@ impl Reason {
         match self.status() {
             503 => Some(1),
             _ => None,
-        }
-    }
-
-    // OpenAI's `type`: whose fault it is, in its clients' terms.
-    fn kind(self) -> &'static str {
-        match self.status() {
-            400..=499 => "invalid_request_error",
-            _ => "server_error",
         }
     }
 }
@@ -124,14 +136,17 @@ impl Refusal {
     }
 
     /// The answer's head and body.
-    pub fn answer(&self) -> (Box<ResponseHeader>, Vec<u8>) {
-        let body = serde_json::to_vec(&serde_json::json!({ "error": {
-            "message": self.message,
-            "type": self.reason.kind(),
-            "param": null,
-            "code": self.reason.code(),
-        }}))
-        .expect("a map of strings serialises");
+    pub fn answer(&self, family: Family) -> (Box<ResponseHeader>, Vec<u8>) {
+        // Who speaks HTTP/1 reads no trailers, whatever the path.
+        let family = match family {
+            Family::Grpc => Family::OpenAi,
+            other => other,
+        };
+        let (code, status) = (self.reason.code(), self.reason.status());
+        let body = match refusal::write(family, code, &self.message, status) {
+            refusal::Refusal::Json(body) => body,
+            refusal::Refusal::Call { message, .. } => message.into_bytes(),
+        };
         let mut head = ResponseHeader::build(self.reason.status(), Some(5))
             .expect("the statuses of `Reason` are valid");
         let mut set = |name: &'static str, value: String| {
@@ -148,6 +163,44 @@ impl Refusal {
     }
 }
 
+impl Refusal {
+    /// The same for a gRPC client: an answer that is all trailers.
+    pub fn grpc_answer(&self) -> Box<ResponseHeader> {
+        let mut head = ResponseHeader::build_no_case(200, Some(4)).expect("200 is a status");
+        head.insert_header("content-type", "application/grpc")
+            .expect("a name and a value of ours are valid");
+        for (name, value) in &self.grpc_trailers() {
+            // They are valid already.
+            let _ = head.insert_header(name, value);
+        }
+        Box::new(head)
+    }
+
+    /// What ends a gRPC answer in Greylag's name.
+    pub fn grpc_trailers(&self) -> HeaderMap {
+        let status = grpc::Status::of_refusal(self.reason.status());
+        let message = grpc::percent_encoded(&self.message);
+        let mut trailers = HeaderMap::with_capacity(3);
+        let mut set = |name: &'static str, value: String| {
+            let value = HeaderValue::try_from(value).expect("what is encoded is ASCII");
+            trailers.insert(name, value);
+        };
+        set("grpc-status", status.code().to_string());
+        set("grpc-message", message);
+        set("x-greylag-reason", self.reason.code().into());
+        trailers
+    }
+}
+
+/// The refusal of a client that sent nothing of its body for so long.
+pub fn body_pause(pause: Duration) -> Refusal {
+    let pause = humantime::format_duration(pause);
+    Refusal::new(
+        Reason::RequestTimeout,
+        format!("nothing of the request's body came for {pause}"),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -158,7 +211,7 @@ mod tests {
             Reason::MemorySpent,
             "all of limits.memory (64MiB) is in use",
         );
-        let (head, body) = refusal.answer();
+        let (head, body) = refusal.answer(Family::OpenAi);
         assert_eq!(head.status.as_u16(), 503);
         assert_eq!(head.headers["x-greylag-reason"], "memory_spent");
         assert_eq!(head.headers["retry-after"], "1");

@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use greylag_filters::rules::engine::Engine;
-use greylag_filters::rules::{self, EngineId, Problem, Rules, Ruleset};
+use greylag_filters::rules::{self, Address, EngineId, Problem, Rules, Ruleset};
 use greylag_filters::split;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::upstream::Target;
+use crate::upstream::{Speaks, Target};
 
 /// A numbered, compiled, immutable set of rules, with what is needed to reach its engines.
 #[derive(Debug)]
@@ -24,6 +24,8 @@ pub struct Snapshot {
     pub rules: Ruleset,
     // one for each of `rules.engines()`, in their order
     targets: Vec<Arc<Target>>,
+    // the same for gRPC, where an engine has it
+    grpc: Vec<Option<Arc<Target>>>,
     // one for each of `rules.written().splits`, in their order
     splits: Vec<Decided>,
 }
@@ -41,6 +43,11 @@ impl Snapshot {
     pub fn target(&self, engine: EngineId) -> &Arc<Target> {
         // `engine` is an index into `rules.engines()`, of which `targets` is the image.
         &self.targets[engine.index()]
+    }
+
+    /// How the engine is reached with gRPC, if it has that.
+    pub fn grpc_target(&self, engine: EngineId) -> Option<&Arc<Target>> {
+        self.grpc[engine.index()].as_ref()
     }
 
     /// How each engine is reached, in the order of `rules.engines()`.
@@ -76,14 +83,21 @@ impl Snapshot {
     }
 
     fn new(version: u64, rules: Ruleset, before: Option<&Snapshot>) -> Self {
-        let targets = rules
-            .engines()
-            .iter()
-            .map(|engine| {
-                before
-                    .and_then(|before| before.same_target(engine))
-                    .unwrap_or_else(|| Arc::new(Target::new(engine)))
-            })
+        let place = |engine: &Engine, address: &Address, speaks: Speaks| {
+            before
+                .and_then(|before| before.same_target(engine, address, speaks))
+                .unwrap_or_else(|| {
+                    let (name, address) = (engine.name.clone(), address.clone());
+                    Arc::new(Target::new(name, address, speaks, &engine.tls))
+                })
+        };
+        let targets = rules.engines().iter();
+        let targets = targets
+            .map(|engine| place(engine, &engine.address, Speaks::Http1))
+            .collect();
+        let grpc = rules.engines().iter();
+        let grpc = grpc
+            .map(|engine| Some(place(engine, engine.grpc.as_ref()?, Speaks::H2)))
             .collect();
         let engines = rules.engines().len();
         let decided = |split: &split::Rule| Decided {
@@ -95,14 +109,21 @@ impl Snapshot {
             splits: rules.written().splits.iter().map(decided).collect(),
             rules,
             targets,
+            grpc,
         }
     }
 
     // What is known of an engine (its resolved addresses, its models) outlives an edit of other rules.
-    fn same_target(&self, engine: &Engine) -> Option<Arc<Target>> {
+    fn same_target(
+        &self,
+        engine: &Engine,
+        address: &Address,
+        speaks: Speaks,
+    ) -> Option<Arc<Target>> {
         self.targets
             .iter()
-            .find(|target| target.serves(engine))
+            .chain(self.grpc.iter().flatten())
+            .find(|target| target.is(&engine.name, address, speaks, &engine.tls))
             .cloned()
     }
 }

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use greylag_filters::meter::Unmetered;
+use greylag_filters::meter::{Metered, Unmetered};
 
 use crate::record::Record;
 use crate::snapshot::Snapshot;
@@ -71,6 +71,12 @@ impl Telemetry {
     pub fn gaps(&self, record: &Record) -> Gaps {
         let model = self.models.label(record.model.as_deref());
         self.metrics.gaps(record, &model)
+    }
+
+    /// A request that is over, of a call that carries many.
+    pub fn request(&self, record: &Record, metered: &Metered) {
+        let model = self.models.label(metered.figures.model.as_deref());
+        self.metrics.request(record, &model, metered);
     }
 
     /// An answer, or a request, of an inference route that could not be read.

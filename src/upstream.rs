@@ -6,6 +6,8 @@
 
 mod answer;
 pub mod call;
+pub mod h1;
+pub mod h2;
 pub mod link;
 pub mod pool;
 pub mod target;
@@ -13,4 +15,4 @@ pub mod watch;
 
 pub use call::{Broken, Call};
 pub use pool::Pool;
-pub use target::Target;
+pub use target::{Speaks, Target};

@@ -17,6 +17,8 @@ mod bad_requests;
 mod basics;
 #[path = "it/bodies.rs"]
 mod bodies;
+#[path = "it/certs.rs"]
+mod certs;
 #[path = "it/churn.rs"]
 mod churn;
 #[path = "it/client.rs"]
@@ -31,12 +33,18 @@ mod exchanges;
 mod figures;
 #[path = "it/gate.rs"]
 mod gate;
+#[path = "it/grpc.rs"]
+mod grpc;
 #[path = "it/guard.rs"]
 mod guard;
+#[path = "it/h2.rs"]
+mod h2;
 #[path = "it/hand.rs"]
 mod hand;
 #[path = "it/harness.rs"]
 mod harness;
+#[path = "it/http2.rs"]
+mod http2;
 #[path = "it/injection.rs"]
 mod injection;
 #[path = "it/leaving.rs"]
@@ -63,6 +71,8 @@ mod samples;
 mod talk;
 #[path = "it/tidy.rs"]
 mod tidy;
+#[path = "it/tls.rs"]
+mod tls;
 #[path = "it/uploads.rs"]
 mod uploads;
 #[path = "it/workers.rs"]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use greylag_filters::rules::Problem;
 use greylag_filters::units::{Period, Size};
 
-use super::Config;
+use super::{Config, Listener, Place, Protocol};
 
 /// The most worker threads.
 const WORKERS: usize = 256;
@@ -40,12 +40,14 @@ impl Config {
         }
         let mut taken: Vec<(String, SocketAddr)> = Vec::new();
         let listen = self.listen.iter().enumerate();
-        let all = listen
-            .map(|(index, listener)| (format!("listen[{index}].address"), listener.address))
-            .chain([
-                ("admin.address".to_owned(), self.admin.address),
-                ("observe.address".to_owned(), self.observe.address),
-            ]);
+        let ports = listen.filter_map(|(index, listener)| match &listener.address {
+            Place::Ip(address) => Some((format!("listen[{index}].address"), *address)),
+            Place::Unix(_) => None,
+        });
+        let all = ports.chain([
+            ("admin.address".to_owned(), self.admin.address),
+            ("observe.address".to_owned(), self.observe.address),
+        ]);
         for (path, address) in all {
             if let Some((other, there)) = taken.iter().find(|(_, there)| overlap(address, *there)) {
                 let what = format!("{address} is taken by {other} ({there})");
@@ -53,12 +55,48 @@ impl Config {
             }
             taken.push((path, address));
         }
+        for (index, listener) in self.listen.iter().enumerate() {
+            self.check_listener(&format!("listen[{index}]"), listener, problems);
+        }
+    }
+
+    fn check_listener(&self, path: &str, listener: &Listener, problems: &mut Problems) {
+        let Place::Unix(socket) = &listener.address else {
+            if listener.mode.is_some() {
+                let what = format!("found a mode beside {}, a port has none", listener.address);
+                problems.add(&format!("{path}.mode"), what);
+            }
+            if listener.tls.is_some() && listener.protocol == Protocol::H2c {
+                let what = "found `h2c`, which is HTTP/2 without TLS, beside `tls`, which offers HTTP/2 by itself";
+                problems.add(&format!("{path}.protocol"), what);
+            }
+            return;
+        };
+        let same = |other: &&Listener| other.address == listener.address;
+        if self.listen.iter().filter(same).count() > 1 {
+            let what = format!("{} is there more than once", listener.address);
+            problems.add(&format!("{path}.address"), what);
+        }
+        // What the kernel has room for (unix(7)), but for the byte that ends it.
+        const LONGEST: usize = 107;
+        if socket.as_os_str().len() > LONGEST {
+            let what = format!("found a path of more than {LONGEST} bytes");
+            problems.add(&format!("{path}.address"), what);
+        }
+        if listener.tls.is_some() {
+            let what = "found it beside a unix socket, where TLS is not spoken";
+            problems.add(&format!("{path}.tls"), what);
+        }
     }
 
     fn check_limits(&self, problems: &mut Problems) {
         let limits = &self.limits;
         if limits.connections == 0 {
             problems.add("limits.connections", "found 0, at least 1 is needed");
+        }
+        if !(1..=65_536).contains(&limits.h2_streams) {
+            let what = format!("found {}, allowed are 1 to 65536", limits.h2_streams);
+            problems.add("limits.h2_streams", what);
         }
         let mut size = |path: &str, size: Size| {
             if size.bytes() == 0 {

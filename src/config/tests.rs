@@ -37,11 +37,11 @@ fn a_key_that_is_not_known_is_refused_with_those_that_are() {
     );
     check(
         "limits: { drain: 30s, drayn: 1s }\n",
-        "f.yaml:1:23: limits: unknown key \"drayn\"; allowed: body, memory, connections, event, ring, write, drain, drain_wait",
+        "f.yaml:1:23: limits: unknown key \"drayn\"; allowed: body, memory, connections, h2_streams, event, ring, write, drain, drain_wait",
     );
     check(
-        "listen: [{ address: \"0.0.0.0:8000\", tls: {} }]\n",
-        "f.yaml:1:37: listen[0]: unknown key \"tls\"; allowed: address",
+        "listen: [{ address: \"0.0.0.0:8000\", tsl: {} }]\n",
+        "f.yaml:1:37: listen[0]: unknown key \"tsl\"; allowed: address, protocol, mode, tls",
     );
     check_rules(
         "  fault: {}\n",
@@ -132,7 +132,10 @@ fn an_address_that_is_none_is_refused_with_an_example() {
     );
     check(
         "listen:\n  - address: 0.0.0.0\n",
-        &format!("f.yaml:2:14: listen[0].address: {address} \"0.0.0.0\""),
+        &format!(
+            "f.yaml:2:14: listen[0].address: {} \"0.0.0.0\"",
+            address.replace("; found", ", or unix:/PATH; found")
+        ),
     );
     check(
         "trusted: [10.0.0.0/8, 10.0.0.0/33]\n",

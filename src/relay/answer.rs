@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use greylag_filters::meter::{Meter, Offset, Unmetered};
+use greylag_filters::triton;
 use http::{Method, StatusCode, header};
 use pingora_http::ResponseHeader;
 
@@ -44,7 +45,7 @@ pub async fn give(
     } = sent;
     let out = head::to_client(head, client.head(), &request.tag, !strips);
     exchange.record.status = Some(out.status.as_u16());
-    client.write_head(out);
+    client.write_head(out, call.is_over());
 
     let mut flow = Flow {
         worker,
@@ -63,7 +64,7 @@ pub async fn give(
     }
     let finished = tokio::select! {
         biased;
-        finished = client.finish() => finished,
+        finished = client.finish(call.trailers()) => finished,
         () = cut.come() => return Err(Stop::Cut),
     };
     finished.map_err(|gone| Stop::left(exchange, gone))?;
@@ -154,7 +155,12 @@ impl Eye {
         } else if exchange.record.stream && !is_json(&sent.head) {
             unmetered(Unmetered::NotSse)
         } else {
-            Eye::Whole(Meter::whole(dialect, one_choice, limit))
+            let meter = Meter::whole(dialect, one_choice, limit);
+            let length = sent.head.headers.get(triton::JSON_LENGTH);
+            match length.and_then(|length| triton::json_length(length.as_bytes())) {
+                Some(length) => Eye::Whole(meter.with_json_length(length)),
+                None => Eye::Whole(meter),
+            }
         }
     }
 }

@@ -5,13 +5,15 @@
 //! decides where they go.
 
 use bytes::{Bytes, BytesMut};
+use greylag_filters::route::Route;
 use http::{Version, header};
+use pingora_http::ResponseHeader;
 
-use super::Worker;
 use super::client::Client;
 use super::cut::Cut;
 use super::head;
 use super::stop::Stop;
+use super::{Worker, call};
 use crate::budget::BudgetShare;
 use crate::exchange::Exchange;
 use crate::reply::Reason;
@@ -39,7 +41,12 @@ pub async fn take(
     invite(client);
     let length = head::content_length(client.head());
     let limit = longest(worker);
-    if !exchange.record.route.is_inference() || length.is_some_and(|length| length > limit) {
+    // A conversation has no end to wait for.
+    let is_talk = call::is_grpc(client.head()) && exchange.record.route != Route::ModelInfer;
+    if is_talk
+        || !exchange.record.route.is_inference()
+        || length.is_some_and(|length| length > limit)
+    {
         return Ok(Body::Streamed(Bytes::new(), share));
     }
     gather(worker, exchange, client, cut, share).await
@@ -109,6 +116,7 @@ async fn gather(
 fn invite(client: &mut Client) {
     let head = client.head();
     if head.version == Version::HTTP_11 && head.headers.contains_key(header::EXPECT) {
-        client.invite_body();
+        let invitation = ResponseHeader::build(100, Some(0)).expect("100 is a status");
+        client.write_interim(&invitation);
     }
 }

@@ -7,6 +7,7 @@
 use greylag_filters::framing::{Framing, may_have_body};
 use greylag_filters::hop::hop_by_hop;
 use greylag_filters::trace::{self, Trace};
+use greylag_filters::triton;
 use http::{HeaderName, HeaderValue, Method, StatusCode, Version, header};
 use pingora_http::{RequestHeader, ResponseHeader};
 
@@ -133,6 +134,8 @@ pub struct Marks<'a> {
     pub identity: bool,
     /// The body's framing.
     pub framing: Framing,
+    /// How much of the body is JSON before Triton's tensors, where that has changed.
+    pub json_length: Option<usize>,
 }
 
 /// The head that goes to the engine.
@@ -152,6 +155,9 @@ pub fn to_engine(head: &RequestHeader, marks: &Marks<'_>) -> Box<RequestHeader> 
         None => {}
     }
     frame(&mut out, marks.framing);
+    if let Some(length) = marks.json_length {
+        set(&mut out, triton::JSON_LENGTH, &length.to_string());
+    }
     if marks.identity {
         set(&mut out, "accept-encoding", "identity");
     }

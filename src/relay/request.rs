@@ -9,18 +9,22 @@ use bytes::Bytes;
 use greylag_filters::edit::{self, Edit};
 use greylag_filters::facts;
 use greylag_filters::framing::Framing;
+use greylag_filters::grpc;
 use greylag_filters::json;
 use greylag_filters::meter::{Dialect, Unmetered};
+use greylag_filters::refusal::Family;
+use greylag_filters::route::{self, Route};
 use greylag_filters::rules::Request as Asked;
 use greylag_filters::rules::engine::{Engine, Host, Timeouts, Usage};
 use greylag_filters::trace::{self, Trace};
-use http::{HeaderName, Method, header};
+use greylag_filters::triton;
+use http::{HeaderMap, HeaderName, Method, header};
 use pingora_http::RequestHeader;
 
-use super::Worker;
 use super::body::Body;
 use super::head::{self, Marks};
 use super::stop::Stop;
+use super::{Worker, call};
 use crate::budget::BudgetShare;
 use crate::exchange::Exchange;
 use crate::record::bounded;
@@ -31,12 +35,16 @@ use crate::upstream::Target;
 pub struct Request {
     /// Where it goes.
     pub target: Arc<Target>,
+    /// Whether it is a call of gRPC.
+    pub is_grpc: bool,
     /// How long the engine is waited for.
     pub timeouts: Timeouts,
     /// The engine's tag.
     pub tag: Arc<str>,
     /// The engine's own `Host`, unless the caller's is kept.
     host: Option<String>,
+    // how much of the edited body is JSON, where the head says that
+    json_length: Option<usize>,
     /// How its body is framed: by nothing, a length or chunks.
     pub framing: Framing,
     /// Its body, or the beginning of it.
@@ -63,6 +71,7 @@ impl Request {
             claims: &self.claims,
             identity: self.strips_usage,
             framing: self.framing,
+            json_length: self.json_length,
         };
         head::to_engine(caller, &marks)
     }
@@ -113,13 +122,27 @@ pub fn plan(
         .split
         .and_then(|split| snapshot.decided(split, decision.engine));
     begin_trace(exchange, head);
+    let is_grpc = call::is_grpc(head);
+    let target = if is_grpc {
+        let target = snapshot.grpc_target(decision.engine);
+        target.ok_or_else(|| no_grpc(&engine.name))?
+    } else {
+        snapshot.target(decision.engine)
+    };
+    let target = target.clone();
 
     let edits = Edits::of(engine, exchange, facts);
     let edited = edits.apply(&bytes, read.as_ref(), is_whole)?;
+    // What was added to or taken off the JSON before the tensors.
+    let json_length = match (json_length(&head.headers), &edited) {
+        (Some(length), Some(edited)) => Some((length + edited.len()).saturating_sub(bytes.len())),
+        _ => None,
+    };
     let body = edited.map_or(bytes, Bytes::from);
     let framing = framing(head, &body, is_whole);
     Ok(Request {
-        target: snapshot.target(decision.engine).clone(),
+        target,
+        is_grpc,
         timeouts: engine.timeouts,
         tag: engine.tag.clone(),
         host: match engine.host {
@@ -127,6 +150,7 @@ pub fn plan(
             Host::Engine => Some(engine.address.authority()),
         },
         framing,
+        json_length,
         claims: match trusted {
             true => Vec::new(),
             false => snapshot.rules.claims(&head.headers),
@@ -139,6 +163,13 @@ pub fn plan(
     })
 }
 
+fn no_grpc(engine: &str) -> Stop {
+    Stop::refuse(
+        Reason::NoGrpc,
+        format!("this is a call of gRPC, and the engine {engine} has no `grpc` address"),
+    )
+}
+
 type Facts = Result<facts::Body, json::Fault>;
 
 // Nothing is known of a body that is encoded, not whole, or not there.
@@ -148,7 +179,9 @@ fn read_facts(
     body: &Bytes,
     is_whole: bool,
 ) -> Option<Facts> {
-    if !exchange.record.route.is_inference() || head.method != Method::POST {
+    let route = exchange.record.route;
+    // What the requests of a call say is heard as they pass.
+    if !route.is_inference() || route == Route::ModelStreamInfer || head.method != Method::POST {
         return None;
     }
     if head.headers.contains_key(header::CONTENT_ENCODING) {
@@ -160,7 +193,41 @@ fn read_facts(
         return None;
     }
     let wanted = exchange.snapshot.rules.wanted_body_keys();
-    Some(facts::scan(body, wanted))
+    match route {
+        Route::TritonInfer | Route::TritonGenerate | Route::TritonGenerateStream => {
+            let model = route::model(head.uri.path());
+            Some(facts::triton::scan(
+                model,
+                json_length(&head.headers),
+                body,
+                wanted,
+            ))
+        }
+        Route::ModelInfer => message_facts(exchange, body, wanted).map(Ok),
+        _ => Some(facts::scan(body, wanted)),
+    }
+}
+
+// A call's one message; it is never edited, so what is wrong with it is its engine's to say.
+fn message_facts(exchange: &Exchange, body: &[u8], wanted: &[Box<str>]) -> Option<facts::Body> {
+    let mut found = None;
+    grpc::Splitter::new(body.len()).feed(body, |message| {
+        found = match message.compressed {
+            true => Some(Err(Unmetered::RequestEncoded)),
+            false => facts::triton::message(message.bytes, wanted).ok().map(Ok),
+        };
+    });
+    match found? {
+        Ok(facts) => Some(facts),
+        Err(why) => {
+            exchange.telemetry().unmetered(why);
+            None
+        }
+    }
+}
+
+fn json_length(headers: &HeaderMap) -> Option<usize> {
+    triton::json_length(headers.get(triton::JSON_LENGTH)?.as_bytes())
 }
 
 fn note_facts(exchange: &mut Exchange, facts: Option<&facts::Body>) {
@@ -186,13 +253,12 @@ struct Edits<'a> {
 
 impl<'a> Edits<'a> {
     fn of(engine: &'a Engine, exchange: &Exchange, facts: Option<&facts::Body>) -> Self {
-        let applies =
-            exchange.record.route.is_inference() && exchange.record.method == Method::POST;
-        let has_usage = exchange
-            .record
-            .route
-            .dialect()
-            .is_some_and(Dialect::has_usage);
+        let route = exchange.record.route;
+        // A message is carried as it is.
+        let applies = route.is_inference()
+            && route.family() != Family::Grpc
+            && exchange.record.method == Method::POST;
+        let has_usage = route.dialect().is_some_and(Dialect::has_usage);
         Edits {
             set: if applies { &engine.set } else { &[] },
             usage: engine.usage == Usage::Inject

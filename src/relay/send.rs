@@ -56,7 +56,7 @@ pub async fn send(
     let (call, Answered { head, is_complete }) = match attempt.make(false).await {
         Err(Failed {
             stop: Stop::Broken(_),
-            stale: true,
+            untouched: true,
         }) if attempt.request.is_whole => attempt.make(true).await.map_err(|failed| failed.stop)?,
         other => other.map_err(|failed| failed.stop)?,
     };
@@ -92,23 +92,23 @@ struct Answered {
 
 struct Failed {
     stop: Stop,
-    // whether a pooled connection is to blame, on which no byte of an answer has come
-    stale: bool,
+    // whether the engine has not looked at the request: a pooled connection had gone stale, or the engine said so
+    untouched: bool,
 }
 
 impl Attempt<'_> {
     async fn make(&mut self, fresh: bool) -> Result<(Call, Answered), Failed> {
         self.exchange.record.attempts += 1;
-        let mut call = self
-            .open(fresh)
-            .await
-            .map_err(|stop| Failed { stop, stale: false })?;
-        self.exchange.record.reused = call.reused;
+        let mut call = self.open(fresh).await.map_err(|stop| Failed {
+            stop,
+            untouched: false,
+        })?;
+        self.exchange.record.reused = call.is_reused();
         match self.talk(&mut call).await {
             Ok(answered) => Ok((call, answered)),
             Err(stop) => Err(Failed {
                 stop,
-                stale: call.is_stale(),
+                untouched: call.is_untouched(),
             }),
         }
     }
@@ -116,8 +116,7 @@ impl Attempt<'_> {
     async fn open(&mut self, fresh: bool) -> Result<Call, Stop> {
         let before = self.exchange.now();
         let limit = self.request.timeouts.connect;
-        let pool = (!fresh).then_some(&*self.worker.pool);
-        let open = Call::open(pool, &self.request.target, limit);
+        let open = Call::open(&self.worker.pool, &self.request.target, limit, fresh);
         let opened = if self.request.is_whole {
             tokio::select! {
                 biased;

@@ -22,6 +22,8 @@ pub enum Stop {
     Broken(Broken),
     /// It was waited for long enough.
     Spent(Spent),
+    /// The call's own deadline has passed (`grpc-timeout`).
+    Overdue,
     /// The drain's limit has passed.
     Cut,
 }
@@ -73,14 +75,17 @@ impl Stop {
         exchange.ended(end, reason);
         let Some(refusal) = refusal else { return false };
         if client.is_answered() {
-            client.break_off().await;
+            client.break_off(&refusal).await;
             return false;
         }
         if matches!(end, End::Drained) {
             client.close_after();
         }
         exchange.record.status = Some(refusal.reason.status());
-        client.refuse(&refusal).await.is_ok()
+        client
+            .refuse(&refusal, exchange.record.route.family())
+            .await
+            .is_ok()
     }
 
     fn reading(self) -> (End, Option<Reason>, Option<Refusal>) {
@@ -114,7 +119,7 @@ impl Stop {
                 End::EngineReset,
                 Refusal::new(
                     Reason::EngineGarbage,
-                    "what the engine sent is not an HTTP/1 answer",
+                    "what the engine sent is not an HTTP answer",
                 ),
             ),
             Stop::Spent(Spent::FirstByte) => told(
@@ -136,6 +141,13 @@ impl Stop {
                 Refusal::new(
                     Reason::TotalTimeout,
                     "the engine's answer did not end within its timeouts.total",
+                ),
+            ),
+            Stop::Overdue => told(
+                End::TotalTimeout,
+                Refusal::new(
+                    Reason::DeadlineExceeded,
+                    "the call's own deadline, its grpc-timeout, has passed",
                 ),
             ),
             Stop::Cut => told(

@@ -6,11 +6,12 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use greylag_filters::meter::FinishReasons;
+use greylag_filters::grpc::Status;
+use greylag_filters::meter::{FinishReasons, Metered};
 use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
 
-use crate::record::{Record, Timeline};
+use crate::record::{Record, Requests, Timeline};
 
 /// Appends the record's log line.
 pub fn write(record: &Record, out: &mut Vec<u8>) {
@@ -74,6 +75,10 @@ struct Line<'a> {
     span_id: Option<Hex<8>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     parent_span_id: Option<Hex<8>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grpc_status: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requests: Option<Calls<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     timeline: Option<Events<'a>>,
 }
@@ -161,6 +166,11 @@ impl<'a> Line<'a> {
             trace_id: trace.map(|trace| Hex(trace.trace_id)),
             span_id: trace.map(|trace| Hex(trace.span)),
             parent_span_id: trace.and_then(|trace| trace.parent).map(Hex),
+            grpc_status: record.grpc_status.map(Status::name),
+            requests: record
+                .requests
+                .as_deref()
+                .map(|requests| Calls::of(requests, timeline.is_some())),
             timeline: timeline.map(Events),
         }
     }
@@ -208,6 +218,56 @@ impl<'a> Tokens<'a> {
             unmetered: figures.unmetered.map(|reason| reason.label()),
             bad_events: figures.bad_events,
         })
+    }
+}
+
+// The requests of a call that carries many.
+#[derive(Serialize)]
+struct Calls<'a> {
+    count: u64,
+    unmetered: u64,
+    strays: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept: Option<Vec<Call<'a>>>,
+}
+
+#[derive(Serialize)]
+struct Call<'a> {
+    id: &'a str,
+    asked: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttft: Option<f64>,
+    token_events: u64,
+    terminated: bool,
+    error: bool,
+}
+
+impl<'a> Calls<'a> {
+    fn of(requests: &'a Requests, with_each: bool) -> Self {
+        let tally = &requests.tally;
+        Calls {
+            count: tally.requests,
+            unmetered: tally.unmetered,
+            strays: tally.strays,
+            kept: with_each.then(|| requests.kept().iter().map(Call::of).collect()),
+        }
+    }
+}
+
+impl<'a> Call<'a> {
+    fn of(metered: &'a Metered) -> Self {
+        let figures = &metered.figures;
+        Call {
+            id: &metered.id,
+            asked: metered.asked.as_secs_f64(),
+            model: figures.model.as_deref(),
+            ttft: metered.first_token_after().map(|ttft| ttft.as_secs_f64()),
+            token_events: figures.token_events,
+            terminated: figures.terminated,
+            error: figures.error.is_some(),
+        }
     }
 }
 

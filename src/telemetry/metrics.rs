@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use greylag_filters::meter::{Figures, Unmetered};
+use greylag_filters::meter::{Figures, Metered, Unmetered};
 use greylag_filters::traffic::Class;
 use parking_lot::RwLock;
 use prometheus::local::LocalHistogram;
@@ -253,6 +253,18 @@ impl Metrics {
         }
         if let Some(reason) = figures.unmetered {
             self.unmetered(reason);
+        }
+    }
+
+    /// Counts a request that is over, of a call that carries many.
+    pub fn request(&self, record: &Record, model: &Arc<str>, metered: &Metered) {
+        let series = self.series(record, model);
+        if let Some(ttft) = metered.first_token_after() {
+            series.ttft.observe(ttft.as_secs_f64());
+        }
+        if let Some(last) = metered.figures.last_token {
+            let e2e = last.saturating_sub(metered.asked);
+            series.e2e.observe(e2e.as_secs_f64());
         }
     }
 

@@ -1,76 +1,28 @@
-//! One request to one engine, on one connection.
+//! One request to one engine, in the engine's protocol.
 //!
 //! In: a head and a body. Out: the answer's head, then its body in pieces, or what broke. Nothing is retried here.
 
-use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use greylag_filters::framing::{self, Decoder, Framing, Marked};
-use http::Method;
+use greylag_filters::framing::Framing;
+use http::HeaderMap;
 use pingora_http::{RequestHeader, ResponseHeader};
 use tokio::time::timeout;
 
 use super::link::Link;
-use super::pool::Pool;
-use super::{Target, answer};
-use crate::wire;
+use super::{Pool, Speaks, Target, h1, h2};
 
 /// So much of an answer is gathered before it is passed on, if it comes that fast.
-const MOST: usize = 64 << 10;
+pub(super) const MOST: usize = 64 << 10;
 
-/// A connection to an engine with a request on it. Dropping it closes the connection.
-pub struct Call {
-    link: Link,
-    method: Method,
-    request: Marked,
-    answer: Body,
-    // whether the head says that the connection may carry another request
-    keeps: bool,
-    // a break that came together with the bytes before it
-    failed: Option<Broken>,
-    /// Whether the connection came from the pool.
-    pub reused: bool,
-    // what the engine had sent before this request
-    before: u64,
-}
-
-// What is left of the answer's body.
-#[derive(Debug)]
-enum Body {
-    // so many bytes
-    Length(u64),
-    Chunked(Decoder),
-    UntilClose,
-}
-
-impl Body {
-    fn is_done(&self) -> bool {
-        match self {
-            Body::Length(left) => *left == 0,
-            Body::Chunked(decoder) => decoder.is_done(),
-            Body::UntilClose => false,
-        }
-    }
-
-    // Adds the data of `bytes` to `out`; returns how many of them belong to this answer.
-    fn read(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<usize, Broken> {
-        match self {
-            Body::Length(left) => {
-                let here = usize::try_from(*left).map_or(bytes.len(), |left| left.min(bytes.len()));
-                *left -= here as u64;
-                out.extend_from_slice(&bytes[..here]);
-                Ok(here)
-            }
-            Body::Chunked(decoder) => decoder.decode(bytes, out).map_err(|_| Broken::Garbage),
-            Body::UntilClose => {
-                out.extend_from_slice(bytes);
-                Ok(bytes.len())
-            }
-        }
-    }
+/// A request under way. Dropping it tells the engine that nobody waits for its answer.
+pub enum Call {
+    /// On a connection of its own.
+    H1(Box<h1::Call>),
+    /// As one stream of a connection.
+    H2(Box<h2::Call>),
 }
 
 /// What broke between Greylag and an engine.
@@ -80,7 +32,7 @@ pub enum Broken {
     Unreachable(String),
     /// The engine closed the connection before its answer was whole.
     Closed,
-    /// The engine reset the connection.
+    /// The engine reset the connection, or the stream.
     Reset,
     /// What came is no HTTP answer.
     Garbage,
@@ -97,15 +49,16 @@ impl From<io::Error> for Broken {
 }
 
 impl Call {
-    /// A connection to `target`: one from the pool, if there is a pool; else to the first of its addresses that answers,
-    /// within `limit` each. Cancel-safe.
+    /// A connection to `target`, or a place on one: from the pool, unless `fresh`; else to the first of its addresses that
+    /// answers, within `limit` each. Cancel-safe.
     ///
     /// # Errors
     /// [`Broken::Unreachable`] with the last address's error.
     pub async fn open(
-        pool: Option<&Pool>,
+        pool: &Pool,
         target: &Target,
         limit: Duration,
+        fresh: bool,
     ) -> Result<Call, Broken> {
         let unreachable = |what: String| {
             Broken::Unreachable(format!(
@@ -121,11 +74,9 @@ impl Call {
         };
         let mut last = String::from("no address");
         for address in addresses.iter() {
-            if let Some(link) = pool.and_then(|pool| pool.take(*address)) {
-                return Ok(Call::on(link, true));
-            }
-            match connect(*address, limit).await {
-                Ok(link) => return Ok(Call::on(link, false)),
+            let opened = within(limit, Call::at(pool, target, *address, fresh)).await;
+            match opened {
+                Ok(call) => return Ok(call),
                 Err(error) => last = error,
             }
         }
@@ -134,34 +85,53 @@ impl Call {
         Err(unreachable(last))
     }
 
-    fn on(link: Link, reused: bool) -> Self {
-        Call {
-            before: link.received,
-            link,
-            method: Method::GET,
-            request: Marked::new(Framing::None),
-            answer: Body::UntilClose,
-            keeps: false,
-            failed: None,
-            reused,
+    async fn at(
+        pool: &Pool,
+        target: &Target,
+        address: SocketAddr,
+        fresh: bool,
+    ) -> io::Result<Call> {
+        let key = target.key(address);
+        if !fresh {
+            if let Some(call) = h2::Call::reuse(pool, key).await {
+                return Ok(Call::H2(Box::new(call)));
+            }
+            if let Some(link) = pool.take(key) {
+                return Ok(Call::H1(Box::new(h1::Call::on(link, true))));
+            }
+        }
+        let (socket, speaks) = target.connect(address).await?;
+        Ok(match speaks {
+            Speaks::Http1 => Call::H1(Box::new(h1::Call::on(Link::on(socket, key), false))),
+            Speaks::H2 => Call::H2(Box::new(h2::Call::begin(pool, key, socket).await?)),
+        })
+    }
+
+    /// Whether a pooled connection came.
+    pub fn is_reused(&self) -> bool {
+        match self {
+            Call::H1(call) => call.reused,
+            Call::H2(call) => call.is_reused(),
         }
     }
 
-    /// Whether the connection had gone stale in the pool, as far as can be told: nothing has come on it since.
-    pub fn is_stale(&self) -> bool {
-        self.reused && self.link.received == self.before
+    /// Whether the request surely was not looked at, as far as can be told: the pooled connection had gone stale, or the
+    /// engine has said so.
+    pub fn is_untouched(&self) -> bool {
+        match self {
+            Call::H1(call) => call.is_stale(),
+            Call::H2(call) => call.is_refused(),
+        }
     }
 
     /// Writes the request's head, whose body has this framing. It leaves before the first wait.
     ///
     /// # Errors
-    /// [`Broken::Garbage`]: the head cannot be written, which one that was read never is.
+    /// The head cannot be written, or the connection broke.
     pub fn write_head(&mut self, head: &RequestHeader, framing: Framing) -> Result<(), Broken> {
-        self.method = head.method.clone();
-        self.request = Marked::new(framing);
-        match wire::request_head(head, self.link.outbox.end()) {
-            true => Ok(()),
-            false => Err(Broken::Garbage),
+        match self {
+            Call::H1(call) => call.write_head(head, framing),
+            Call::H2(call) => call.write_head(head, framing),
         }
     }
 
@@ -170,22 +140,21 @@ impl Call {
     /// # Errors
     /// The connection broke, or the engine has begun to answer without waiting for the rest.
     pub async fn write(&mut self, piece: &[u8]) -> Result<(), Broken> {
-        let mark = self.request.mark(piece.len());
-        let outbox = self.link.outbox.end();
-        outbox.extend_from_slice(mark.before());
-        self.link.send(&piece[..mark.take]).await?;
-        self.link.outbox.end().extend_from_slice(mark.after);
-        Ok(())
+        match self {
+            Call::H1(call) => call.write(piece).await,
+            Call::H2(call) => call.write(piece).await,
+        }
     }
 
     /// Ends the request's body. What has not left does so before the next wait.
     ///
     /// # Errors
-    /// The body is shorter than its head says.
+    /// The body is shorter than its head says, or the connection broke.
     pub fn finish(&mut self) -> Result<(), Broken> {
-        let end = self.request.end().map_err(|_| Broken::Closed)?;
-        self.link.outbox.end().extend_from_slice(end);
-        Ok(())
+        match self {
+            Call::H1(call) => call.finish(),
+            Call::H2(call) => call.finish(),
+        }
     }
 
     /// Reads the answer's next head: interim ones (1xx) come first, the last one is the answer's. Cancel-safe.
@@ -193,34 +162,19 @@ impl Call {
     /// # Errors
     /// The connection broke.
     pub async fn read_head(&mut self) -> Result<Box<ResponseHeader>, Broken> {
-        poll_fn(|cx| self.poll_head(cx)).await
-    }
-
-    fn poll_head(&mut self, cx: &mut Context<'_>) -> Poll<Result<Box<ResponseHeader>, Broken>> {
-        loop {
-            if let Some((head, length)) = answer::head(&self.link.inbox)? {
-                self.link.inbox.drain(..length);
-                if !head.status.is_informational() {
-                    self.begin_body(&head)?;
-                }
-                return Poll::Ready(Ok(head));
-            }
-            if ready!(self.link.poll_inbox(cx))? == 0 {
-                return Poll::Ready(Err(Broken::Closed));
-            }
+        match self {
+            Call::H1(call) => call.read_head().await,
+            Call::H2(call) => call.read_head().await,
         }
     }
 
-    fn begin_body(&mut self, head: &ResponseHeader) -> Result<(), Broken> {
-        let framing = framing::of_answer(head.status, &head.headers, &self.method);
-        self.answer = match framing.map_err(|_| Broken::Garbage)? {
-            Framing::None => Body::Length(0),
-            Framing::Length(length) => Body::Length(length),
-            Framing::Chunked => Body::Chunked(Decoder::default()),
-            Framing::UntilClose => Body::UntilClose,
-        };
-        self.keeps = answer::keeps_connection(head);
-        Ok(())
+    /// Whether the answer has ended with its head.
+    pub fn is_over(&self) -> bool {
+        match self {
+            // Its framing says so to the client too.
+            Call::H1(_) => false,
+            Call::H2(call) => call.is_over(),
+        }
     }
 
     /// Adds to `out` the next piece of the answer's body: all that has come, up to a bound. False: it is whole, and `out`
@@ -229,77 +183,40 @@ impl Call {
     /// # Errors
     /// The connection broke.
     pub async fn read(&mut self, out: &mut Vec<u8>) -> Result<bool, Broken> {
-        poll_fn(|cx| self.poll_body(cx, out)).await
-    }
-
-    fn poll_body(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<Result<bool, Broken>> {
-        if let Some(failed) = self.failed.take() {
-            return Poll::Ready(Err(failed));
-        }
-        let before = out.len();
-        loop {
-            let more = self.poll_piece(cx, out);
-            let has_some = out.len() > before;
-            match more {
-                Poll::Pending if has_some => return Poll::Ready(Ok(true)),
-                Poll::Ready(Err(broken)) if has_some => {
-                    self.failed = Some(broken);
-                    return Poll::Ready(Ok(true));
-                }
-                Poll::Ready(Ok(true)) if out.len() < MOST => {}
-                end => return end,
-            }
+        match self {
+            Call::H1(call) => call.read(out).await,
+            Call::H2(call) => call.read(out).await,
         }
     }
 
-    // True: there may be more.
-    fn poll_piece(
-        &mut self,
-        cx: &mut Context<'_>,
-        out: &mut Vec<u8>,
-    ) -> Poll<Result<bool, Broken>> {
-        if !self.link.inbox.is_empty() && !self.answer.is_done() {
-            let read = self.answer.read(&self.link.inbox, out);
-            // What is past the answer stays, so that the connection is not used again.
-            self.link.inbox.drain(..read?);
+    /// What came after the body.
+    pub fn trailers(&mut self) -> Option<HeaderMap> {
+        match self {
+            Call::H1(_) => None,
+            Call::H2(call) => call.trailers(),
         }
-        if self.answer.is_done() {
-            return Poll::Ready(Ok(false));
-        }
-        let answer = &mut self.answer;
-        let mut read = Ok(0);
-        let come = ready!(
-            self.link
-                .poll_read(cx, |bytes| read = answer.read(bytes, out))
-        )?;
-        let taken = read?;
-        if come == 0 {
-            return Poll::Ready(match self.answer {
-                Body::UntilClose => Ok(false),
-                Body::Length(_) | Body::Chunked(_) => Err(Broken::Closed),
-            });
-        }
-        self.keeps &= taken == come;
-        Poll::Ready(Ok(!self.answer.is_done()))
     }
 
     /// Gives the connection back, after a complete answer to a completely written request.
-    pub fn release(mut self, pool: &Pool) {
-        const SPARE: usize = 2 << 10;
-        self.link.inbox.shrink_to(SPARE);
-        let is_clean = self.link.inbox.is_empty() && self.link.outbox.is_empty();
-        if self.keeps && is_clean && self.answer.is_done() {
-            pool.put(self.link);
+    pub fn release(self, pool: &Pool) {
+        match self {
+            Call::H1(call) => call.release(pool),
+            // Its stream has ended; the connection never left the pool.
+            Call::H2(_) => {}
         }
     }
 }
 
-async fn connect(address: SocketAddr, limit: Duration) -> Result<Link, String> {
-    match timeout(limit, Link::connect(address)).await {
-        Ok(Ok(link)) => Ok(link),
+async fn within<T>(
+    limit: Duration,
+    opened: impl Future<Output = io::Result<T>>,
+) -> Result<T, String> {
+    use io::ErrorKind::{ConnectionRefused, HostUnreachable, NetworkUnreachable};
+    match timeout(limit, opened).await {
+        Ok(Ok(made)) => Ok(made),
         Ok(Err(error)) => Err(match error.kind() {
-            io::ErrorKind::ConnectionRefused => "connection refused".into(),
-            io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => "no route".into(),
+            ConnectionRefused => "connection refused".into(),
+            HostUnreachable | NetworkUnreachable => "no route".into(),
             _ => error.to_string(),
         }),
         Err(_) => Err(format!(

@@ -7,15 +7,13 @@
 use std::future::poll_fn;
 use std::io;
 use std::mem::MaybeUninit;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
-use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, ReadBuf};
-use tokio::net::TcpStream;
 
+use super::target::Key;
+use crate::socket::Socket;
 use crate::wire::{FULL, Outbox};
 
 /// Bytes that are read at once. They lie on the stack until it is known where they belong.
@@ -24,9 +22,9 @@ const READ: usize = 16 << 10;
 /// A connection.
 #[derive(Debug)]
 pub struct Link {
-    stream: TcpStream,
+    stream: Socket,
     /// Where it leads.
-    pub address: SocketAddr,
+    pub key: Key,
     /// What goes out before the next read.
     pub outbox: Outbox,
     /// What came and has not been looked at: the beginning of an answer, as a rule nothing.
@@ -35,42 +33,21 @@ pub struct Link {
     pub received: u64,
 }
 
-/// Sets what every TCP connection of Greylag has: no delay, and keep-alive probes that find a peer's host that vanished
-/// without a FIN within about a minute.
-///
-/// # Errors
-/// The system's.
-pub fn tune(stream: &TcpStream) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    let keepalive = TcpKeepalive::new()
-        .with_time(Duration::from_secs(30))
-        .with_interval(Duration::from_secs(10))
-        .with_retries(3);
-    SockRef::from(stream).set_tcp_keepalive(&keepalive)
-}
-
 impl Link {
-    /// A new connection.
-    ///
-    /// # Errors
-    /// The system's.
-    pub async fn connect(address: SocketAddr) -> io::Result<Link> {
-        let stream = TcpStream::connect(address).await?;
-        tune(&stream)?;
-        Ok(Link {
+    /// On a new connection.
+    pub fn on(stream: Socket, key: Key) -> Link {
+        Link {
             stream,
-            address,
+            key,
             outbox: Outbox::default(),
             inbox: Vec::new(),
             received: 0,
-        })
+        }
     }
 
     /// Whether it is still open and silent, as it should be between two requests.
     pub fn is_quiet(&self) -> bool {
-        let mut probe = [MaybeUninit::uninit(); 1];
-        let peeked = SockRef::from(&self.stream).peek(&mut probe);
-        peeked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+        self.stream.is_quiet()
     }
 
     /// Sends what is held and then `piece`; where there is little, it waits for more.
@@ -173,13 +150,20 @@ fn is_answer(heard: &[u8]) -> bool {
 mod tests {
     use super::*;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
-    use tokio::net::TcpListener;
+    use tokio::net::{TcpListener, TcpStream};
 
     async fn pair() -> (Link, TcpStream) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (link, far) = tokio::join!(Link::connect(address), listener.accept());
-        (link.unwrap(), far.unwrap().0)
+        let (near, far) = tokio::join!(TcpStream::connect(address), listener.accept());
+        let link = Link::on(Socket::Tcp(near.unwrap()), (0, address));
+        (link, far.unwrap().0)
+    }
+
+    async fn readable(link: &Link) {
+        if let Socket::Tcp(stream) = &link.stream {
+            stream.readable().await.unwrap();
+        }
     }
 
     // More than two sockets' buffers hold.
@@ -226,11 +210,11 @@ mod tests {
         let (link, mut far) = pair().await;
         assert!(link.is_quiet());
         far.write_all(b"x").await.unwrap();
-        link.stream.readable().await.unwrap();
+        readable(&link).await;
         assert!(!link.is_quiet());
         let (link, far) = pair().await;
         drop(far);
-        link.stream.readable().await.unwrap();
+        readable(&link).await;
         assert!(!link.is_quiet());
     }
 

@@ -1,17 +1,20 @@
-//! Idle connections to engines, of one worker.
+//! Connections to engines, of one worker.
 //!
-//! In: connections after complete answers. Out: the one that was used last, if it is still open. None is kept for longer
-//! than the servers of engines keep theirs.
+//! In: HTTP/1 connections after complete answers. Out: the one that was used last, if it is still open. None is kept for
+//! longer than the servers of engines keep theirs. HTTP/2 connections never leave: each carries several requests at a time,
+//! a [`Lane`] each.
 
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
+use h2::client::SendRequest;
 use parking_lot::Mutex;
 
 use super::link::Link;
+use super::target::Key;
 
 /// How long a connection may be idle: three to four rounds of this long. uvicorn, in front of vLLM and SGLang, closes
 /// after 5 s.
@@ -19,11 +22,17 @@ const IDLE: (u64, Duration) = (4, Duration::from_secs(1));
 /// Idle connections to one address.
 const MOST: usize = 1024;
 
-/// Idle connections.
+/// Requests at a time on one HTTP/2 connection; the engine may allow fewer.
+const LANES: usize = 100;
+/// So many rounds an HTTP/2 connection may be idle.
+const IDLE_ROAD: u64 = 60;
+
+/// Connections.
 #[derive(Debug, Default)]
 pub struct Pool {
     // a worker is one thread, so nobody waits for this
-    idle: Mutex<HashMap<SocketAddr, Vec<Idle>>>,
+    idle: Mutex<HashMap<Key, Vec<Idle>>>,
+    roads: Mutex<HashMap<Key, Vec<Kept>>>,
     // counts time in rounds, so that no request has to ask for it
     round: AtomicU64,
 }
@@ -41,12 +50,95 @@ impl Idle {
     }
 }
 
+/// What is known of an HTTP/2 connection, beside what carries requests on it.
+#[derive(Debug, Clone, Default)]
+pub struct Road(Arc<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    running: AtomicUsize,
+    closed: AtomicBool,
+}
+
+impl Road {
+    /// Takes it out of use.
+    pub fn close(&self) {
+        self.0.closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether a request is on it.
+    pub fn is_busy(&self) -> bool {
+        self.0.running.load(Ordering::Relaxed) > 0
+    }
+}
+
+#[derive(Debug)]
+struct Kept {
+    requests: SendRequest<Bytes>,
+    road: Road,
+    // when it was used last
+    since: u64,
+}
+
+/// A place for one request on an HTTP/2 connection; given up by dropping it.
+#[derive(Debug)]
+pub struct Lane {
+    /// What the request is written to.
+    pub requests: SendRequest<Bytes>,
+    road: Road,
+}
+
+impl Lane {
+    fn on(kept: &Kept) -> Lane {
+        kept.road.0.running.fetch_add(1, Ordering::Relaxed);
+        Lane {
+            requests: kept.requests.clone(),
+            road: kept.road.clone(),
+        }
+    }
+
+    /// The connection.
+    pub fn road(&self) -> Road {
+        self.road.clone()
+    }
+}
+
+impl Drop for Lane {
+    fn drop(&mut self) {
+        self.road.0.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Pool {
-    /// A connection to `address`, if one is idle and open.
-    pub fn take(&self, address: SocketAddr) -> Option<Link> {
+    /// A place on a connection to this place that has room.
+    pub fn lane(&self, key: Key) -> Option<Lane> {
+        let mut roads = self.roads.lock();
+        let kept = roads.get_mut(&key)?.iter_mut().find(|kept| {
+            let most = LANES.min(kept.requests.current_max_send_streams());
+            !kept.road.0.closed.load(Ordering::Relaxed)
+                && kept.road.0.running.load(Ordering::Relaxed) < most
+        })?;
+        kept.since = self.round.load(Ordering::Relaxed);
+        Some(Lane::on(kept))
+    }
+
+    /// Keeps a new HTTP/2 connection; the first place on it.
+    pub fn add(&self, key: Key, requests: SendRequest<Bytes>) -> Lane {
+        let kept = Kept {
+            requests,
+            road: Road::default(),
+            since: self.round.load(Ordering::Relaxed),
+        };
+        let lane = Lane::on(&kept);
+        self.roads.lock().entry(key).or_default().push(kept);
+        lane
+    }
+
+    /// A connection to this place, if one is idle and open.
+    pub fn take(&self, key: Key) -> Option<Link> {
         let round = self.round.load(Ordering::Relaxed);
         let mut all = self.idle.lock();
-        let idle = all.get_mut(&address)?;
+        let idle = all.get_mut(&key)?;
         while let Some(last) = idle.pop() {
             if last.is_fresh(round) && last.link.is_quiet() {
                 return Some(last.link);
@@ -59,7 +151,7 @@ impl Pool {
     pub fn put(&self, link: Link) {
         let since = self.round.load(Ordering::Relaxed);
         let mut all = self.idle.lock();
-        let idle = all.entry(link.address).or_default();
+        let idle = all.entry(link.key).or_default();
         if idle.len() < MOST {
             idle.push(Idle { link, since });
         }
@@ -75,6 +167,13 @@ impl Pool {
                 idle.retain(|idle| idle.is_fresh(round));
                 !idle.is_empty()
             });
+            self.roads.lock().retain(|_, roads| {
+                roads.retain(|kept| {
+                    let is_old = !kept.road.is_busy() && round - kept.since >= IDLE_ROAD;
+                    !is_old && !kept.road.0.closed.load(Ordering::Relaxed)
+                });
+                !roads.is_empty()
+            });
         }
     }
 }
@@ -82,35 +181,43 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tokio::net::TcpListener;
+    use crate::socket::Socket;
+    use tokio::net::{TcpListener, TcpStream};
+
+    const PLACE: Key = (
+        7,
+        std::net::SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), 1),
+    );
+
+    async fn pair() -> (Link, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (near, far) = tokio::join!(TcpStream::connect(address), listener.accept());
+        (Link::on(Socket::Tcp(near.unwrap()), PLACE), far.unwrap().0)
+    }
 
     #[tokio::test]
     async fn the_one_used_last_comes_first_and_a_closed_one_never() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
         let pool = Pool::default();
         let mut far = Vec::new();
         for received in 1..=3 {
-            let (link, peer) = tokio::join!(Link::connect(address), listener.accept());
-            let mut link = link.unwrap();
+            let (mut link, peer) = pair().await;
             link.received = received;
             pool.put(link);
-            far.push(peer.unwrap().0);
+            far.push(peer);
         }
-        let third = pool.take(address).unwrap();
+        let third = pool.take(PLACE).unwrap();
         assert_eq!(third.received, 3);
         drop(far.remove(1));
-        assert_eq!(pool.take(address).unwrap().received, 1);
-        assert!(pool.take(address).is_none());
+        assert_eq!(pool.take(PLACE).unwrap().received, 1);
+        assert!(pool.take(PLACE).is_none());
     }
 
     #[tokio::test(start_paused = true)]
     async fn none_is_kept_for_long() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
         let pool = Arc::new(Pool::default());
-        let (link, _far) = tokio::join!(Link::connect(address), listener.accept());
-        pool.put(link.unwrap());
+        let (link, _far) = pair().await;
+        pool.put(link);
         let pruning = tokio::spawn(pool.clone().prune());
         tokio::time::sleep(Duration::from_millis(3500)).await;
         assert_eq!(pool.idle.lock().len(), 1);

@@ -3,12 +3,32 @@
 //! In: an engine's host and port. Out: the addresses to try, in order. A host that is a name is resolved before it is
 //! needed, again on request and when none of its addresses answers; the last good answer is kept.
 
-use std::net::{IpAddr, SocketAddr};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use greylag_filters::rules::Address;
-use greylag_filters::rules::engine::Engine;
+use greylag_filters::rules::engine::TlsRule;
+use tokio::net::{TcpStream, UnixStream};
+
+use crate::socket::{Socket, tune};
+use crate::tls;
+
+/// What is spoken on a connection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Speaks {
+    /// HTTP/1.1; to an engine over TLS HTTP/2, if it offers that.
+    Http1,
+    /// HTTP/2, without asking.
+    H2,
+}
+
+/// What a pool tells connections by: the target's number and the address.
+pub type Key = (u64, SocketAddr);
+
+// Stands for the address of a unix socket, which has none.
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 /// An engine, as a place.
 #[derive(Debug)]
@@ -17,34 +37,76 @@ pub struct Target {
     pub name: Arc<str>,
     /// Where it listens, as the rules say.
     pub address: Address,
+    speaks: Speaks,
+    tls: Option<tls::Client>,
+    // tells its connections in the pool from those of others
+    number: u64,
     addresses: ArcSwap<Vec<SocketAddr>>,
     models: ArcSwap<Vec<Box<str>>>,
 }
 
 impl Target {
-    /// The place of `engine`; a literal address needs no resolving.
-    pub fn new(engine: &Engine) -> Self {
-        let (host, port) = (&engine.address.host, engine.address.port);
-        let literal = host.parse::<IpAddr>().ok();
-        let addresses = literal.map(|ip| SocketAddr::new(ip, port));
+    /// The place of the engine of this name; a literal address needs no resolving.
+    pub fn new(name: Arc<str>, address: Address, speaks: Speaks, tls: &TlsRule) -> Self {
+        const BOTH: &[&[u8]] = &[b"h2", b"http/1.1"];
+        const ONLY_H2: &[&[u8]] = &[b"h2"];
+        let literal = match &address.socket {
+            Some(_) => Some(NOWHERE),
+            None => address
+                .host
+                .parse::<IpAddr>()
+                .ok()
+                .map(|ip| SocketAddr::new(ip, address.port)),
+        };
+        let offers = match speaks {
+            Speaks::Http1 => BOTH,
+            Speaks::H2 => ONLY_H2,
+        };
         Target {
-            name: engine.name.clone(),
-            address: engine.address.clone(),
-            addresses: ArcSwap::from_pointee(addresses.into_iter().collect()),
+            name,
+            tls: address.tls.then(|| tls::Client::new(tls, offers)),
+            number: rand::random(),
+            address,
+            speaks,
+            addresses: ArcSwap::from_pointee(literal.into_iter().collect()),
             models: ArcSwap::default(),
         }
     }
 
-    /// Whether this is the place of `engine`.
-    pub fn serves(&self, engine: &Engine) -> bool {
-        self.name == engine.name && self.address == engine.address
+    /// Whether this is that place.
+    pub fn is(&self, name: &str, address: &Address, speaks: Speaks, tls: &TlsRule) -> bool {
+        *self.name == *name
+            && self.address == *address
+            && self.speaks == speaks
+            && self.tls.as_ref().is_none_or(|client| client.rule() == tls)
+    }
+
+    /// What its connections to one of its addresses are kept under.
+    pub fn key(&self, address: SocketAddr) -> Key {
+        (self.number, address)
+    }
+
+    /// A new connection to one of its addresses, and what is spoken on it.
+    ///
+    /// # Errors
+    /// The system's, or why no hand was shaken.
+    pub async fn connect(&self, address: SocketAddr) -> io::Result<(Socket, Speaks)> {
+        if let Some(path) = &self.address.socket {
+            return Ok((Socket::Unix(UnixStream::connect(path).await?), self.speaks));
+        }
+        let stream = TcpStream::connect(address).await?;
+        tune(&stream)?;
+        match &self.tls {
+            None => Ok((Socket::Tcp(stream), self.speaks)),
+            Some(tls) => tls.shake(stream, &self.address.host).await,
+        }
     }
 
     /// The addresses to try, in order; resolves the name if that has not been done.
     ///
     /// # Errors
     /// The name has no address.
-    pub async fn addresses(&self) -> std::io::Result<Arc<Vec<SocketAddr>>> {
+    pub async fn addresses(&self) -> io::Result<Arc<Vec<SocketAddr>>> {
         let known = self.addresses.load_full();
         if !known.is_empty() {
             return Ok(known);
@@ -57,15 +119,15 @@ impl Target {
     ///
     /// # Errors
     /// The resolver's, or that the name has no address.
-    pub async fn resolve(&self) -> std::io::Result<()> {
+    pub async fn resolve(&self) -> io::Result<()> {
         let Address { host, port, .. } = &self.address;
-        if host.parse::<IpAddr>().is_ok() {
+        if self.address.socket.is_some() || host.parse::<IpAddr>().is_ok() {
             return Ok(());
         }
         let found: Vec<SocketAddr> = tokio::net::lookup_host((&**host, *port)).await?.collect();
         if found.is_empty() {
-            return Err(std::io::Error::new(
-                std::io::ErrorKind::NotFound,
+            return Err(io::Error::new(
+                io::ErrorKind::NotFound,
                 "the name has no address",
             ));
         }

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
-use super::{Broken, Call, Target};
+use super::{Broken, Call, Pool, Target};
 use crate::snapshot::Store;
 use crate::telemetry::Telemetry;
 
@@ -28,13 +28,14 @@ const MOST: (usize, usize) = (64, 256);
 
 /// Looks after the engines of whatever rules are in force, for as long as it is polled.
 pub async fn watch(store: Arc<Store>, telemetry: Arc<Telemetry>) {
+    let pool = Pool::default();
     let mut away = HashSet::new();
     loop {
         let snapshot = store.current();
         telemetry.models.learn(&snapshot);
         for target in snapshot.targets() {
             let _ = timeout(PATIENCE, target.resolve()).await;
-            let asked = timeout(PATIENCE, ask(target)).await;
+            let asked = timeout(PATIENCE, ask(&pool, target)).await;
             if let Ok(Ok(Some(models))) = &asked {
                 target.set_models(models.clone());
             }
@@ -84,8 +85,8 @@ struct Model {
 }
 
 // The models that the engine says it serves; none where it says something else, or nothing that can be read.
-async fn ask(target: &Target) -> Result<Option<Vec<Box<str>>>, Broken> {
-    let mut call = Call::open(None, target, PATIENCE).await?;
+async fn ask(pool: &Pool, target: &Target) -> Result<Option<Vec<Box<str>>>, Broken> {
+    let mut call = Call::open(pool, target, PATIENCE, true).await?;
     let question = question(target).ok_or(Broken::Garbage)?;
     call.write_head(&question, Framing::None)?;
     if call.read_head().await?.status != 200 {
@@ -124,6 +125,7 @@ fn read(page: &[u8]) -> Option<Vec<Box<str>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::upstream::Speaks;
 
     #[test]
     fn a_list_of_models_is_read_within_bounds() {
@@ -156,7 +158,13 @@ mod tests {
         }))
         .unwrap();
         let compiled = greylag_filters::rules::compile(&rules).unwrap();
-        let target = Target::new(&compiled.engines()[0]);
+        let engine = &compiled.engines()[0];
+        let target = Target::new(
+            engine.name.clone(),
+            engine.address.clone(),
+            Speaks::Http1,
+            &engine.tls,
+        );
         let mut away = HashSet::new();
         let gone = || Ok(Err::<(), _>(Broken::Unreachable("refused".into())));
         tell(&mut away, &target, &gone());

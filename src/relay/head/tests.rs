@@ -27,6 +27,7 @@ fn marks(framing: Framing) -> Marks<'static> {
         claims: &[],
         identity: false,
         framing,
+        json_length: None,
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! In: a socket's reading half. Out: its bytes, or, while it is on the lookout, only the news of the client's end: what
 //! comes before that is kept for later, within bounds. The session writes nothing: answers leave by
-//! [`Client`](super::client::Client)'s own outbox.
+//! [`Client`](super::Client)'s own outbox.
 
 use std::io;
 use std::pin::Pin;
@@ -18,7 +18,8 @@ use pingora_core::protocols::{
     TimingDigest, UniqueID, UniqueIDType,
 };
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::tcp::OwnedReadHalf;
+
+use crate::socket::ReadHalf;
 
 /// So many bytes that a watched client sends ahead are taken in; with more it is watched no longer, and its leaving shows
 /// in a write that fails.
@@ -27,7 +28,7 @@ const MOST_AHEAD: usize = 16 << 10;
 /// A reading half, see the module's note.
 #[derive(Debug)]
 pub struct Inlet {
-    half: OwnedReadHalf,
+    half: ReadHalf,
     // what was read while the client was watched, and how much of it has been given out: 0 <= given <= ahead.len()
     ahead: Vec<u8>,
     given: usize,
@@ -50,12 +51,12 @@ impl Lookout {
 }
 
 impl Inlet {
-    /// Wraps a reading half, and what turns reading it into watching.
-    pub fn new(half: OwnedReadHalf) -> (Self, Lookout) {
+    /// Wraps a reading half of which `ahead` has been read, and what turns reading it into watching.
+    pub fn new(half: ReadHalf, ahead: Vec<u8>) -> (Self, Lookout) {
         let lookout = Lookout::default();
         let inlet = Inlet {
             half,
-            ahead: Vec::new(),
+            ahead,
             given: 0,
             lookout: lookout.clone(),
         };

@@ -1,0 +1,194 @@
+//! The way in: from a connection to exchanges.
+//!
+//! In: a connection that was accepted. Out: for HTTP/1 a loop of exchanges, for HTTP/2 an exchange a stream. Connections
+//! are counted; past the limit they are answered 503 and closed.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use greylag_filters::refusal::Family;
+use tokio::net::TcpStream;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::preface::{self, Rewound};
+use super::{Manner, Seats, h2};
+use crate::config::Protocol;
+use crate::relay::client::{Client, HEAD, NoHead, h1};
+use crate::relay::cut::Registry;
+use crate::relay::{self, Worker};
+use crate::reply::{Reason, Refusal};
+use crate::socket::Socket;
+use crate::tls;
+use crate::upstream::Speaks;
+
+/// How long a TLS handshake may take.
+const SHAKE: Duration = Duration::from_secs(10);
+
+/// Where connections come in: one for each worker.
+pub struct Door {
+    /// The worker behind it.
+    pub worker: Worker,
+    /// The seats of all doors.
+    pub seats: Arc<Seats>,
+    /// Where those wait for their refusal who find no seat; who finds no place here either is closed at once.
+    pub turned_away: Arc<Seats>,
+    /// Who is told when the drain ends.
+    pub registry: Arc<Registry>,
+}
+
+// Ends when a connection without a request need not be kept: between two requests nothing is owed, while a first one may
+// be on its way, since its connection was accepted.
+async fn stopped(stop: &mut watch::Receiver<bool>, is_reused: bool) {
+    const FIRST: Duration = Duration::from_secs(1);
+    let _ = stop.wait_for(|stopping| *stopping).await;
+    if !is_reused {
+        tokio::time::sleep(FIRST).await;
+    }
+}
+
+impl Door {
+    /// Serves a connection to its end.
+    pub async fn enter(
+        self: Arc<Self>,
+        socket: Socket,
+        manner: Manner,
+        stop: watch::Receiver<bool>,
+    ) {
+        match self.seats.sit() {
+            Some(_seat) => match (&manner.tls, socket) {
+                (Some(tls), Socket::Tcp(stream)) => {
+                    self.clone().shake(stream, tls.clone(), stop).await;
+                }
+                (_, socket) => match manner.protocol {
+                    Protocol::Http1 => self.serve(self.client(socket, Vec::new()), stop).await,
+                    Protocol::H2c => self.serve_either(socket, stop).await,
+                },
+            },
+            None => {
+                if let (Some(_seat), None) = (self.turned_away.sit(), &manner.tls) {
+                    self.turn_away(self.client(socket, Vec::new())).await;
+                }
+            }
+        }
+    }
+
+    fn client(&self, socket: Socket, ahead: Vec<u8>) -> Box<h1::Client> {
+        let limit = self.worker.shared.limits.write.get();
+        Box::new(h1::Client::new(socket, ahead, limit))
+    }
+
+    async fn shake(
+        self: Arc<Self>,
+        stream: TcpStream,
+        tls: Arc<tls::Server>,
+        mut stop: watch::Receiver<bool>,
+    ) {
+        let mut cut = self.registry.enter();
+        let shaken = tokio::select! {
+            biased;
+            shaken = timeout(SHAKE, tls::accept(stream, &tls)) => shaken,
+            () = stopped(&mut stop, false) => return,
+            () = cut.come() => return,
+        };
+        match shaken {
+            Ok(Ok((socket, Speaks::H2))) => {
+                let address = socket.peer();
+                h2::serve(self, socket, address, stop, cut).await;
+            }
+            Ok(Ok((socket, Speaks::Http1))) => {
+                drop(cut);
+                self.serve(self.client(socket, Vec::new()), stop).await;
+            }
+            Ok(Err(tls::Shaken::Plain(stream))) => {
+                let refusal = Refusal::new(
+                    Reason::BadRequest,
+                    "TLS is spoken on this port, and this request came without",
+                );
+                let client = self.client(Socket::Tcp(stream), Vec::new());
+                self.refuse(client, &refusal).await;
+            }
+            Ok(Err(tls::Shaken::Failed { peer, why })) => {
+                self.worker
+                    .shared
+                    .telemetry
+                    .metrics
+                    .refused(Reason::TlsHandshake);
+                tracing::warn!(client = ?peer, error = why, "a TLS handshake failed");
+            }
+            Err(_) => self
+                .worker
+                .shared
+                .telemetry
+                .metrics
+                .refused(Reason::TlsHandshake),
+        }
+    }
+
+    // Health probes ask in HTTP/1 on any port, so what does not begin as HTTP/2 is served as that.
+    async fn serve_either(self: Arc<Self>, mut socket: Socket, mut stop: watch::Receiver<bool>) {
+        let mut cut = self.registry.enter();
+        let begun = tokio::select! {
+            biased;
+            begun = timeout(HEAD, preface::read(&mut socket)) => begun,
+            () = stopped(&mut stop, false) => return,
+            () = cut.come() => return,
+        };
+        let Ok(Ok(begun)) = begun else { return };
+        if preface::is_whole(&begun) {
+            let address = socket.peer();
+            h2::serve(self, Rewound::new(begun, socket), address, stop, cut).await;
+        } else {
+            drop(cut);
+            self.serve(self.client(socket, begun), stop).await;
+        }
+    }
+
+    async fn serve(&self, mut client: Box<h1::Client>, mut stop: watch::Receiver<bool>) {
+        let mut cut = self.registry.enter();
+        loop {
+            let is_reused = client.is_reused();
+            let head = tokio::select! {
+                biased;
+                head = client.read_head() => head,
+                () = stopped(&mut stop, is_reused) => return,
+                () = cut.come() => return,
+            };
+            match head {
+                Ok(()) => {}
+                Err(NoHead::Silence) => return,
+                Err(NoHead::Refused(refusal)) => return self.refuse(client, &refusal).await,
+            }
+            let mut either = Client::H1(client);
+            let may_go_on = relay::carry(&self.worker, &mut either, &mut cut).await;
+            let Client::H1(served) = either else { return };
+            if !may_go_on {
+                return;
+            }
+            match served.next().await {
+                Some(next) => client = next,
+                None => return,
+            }
+        }
+    }
+
+    async fn turn_away(&self, client: Box<h1::Client>) {
+        let message = format!(
+            "all {} connections of limits.connections are in use",
+            self.seats.limit()
+        );
+        let refusal = Refusal::new(Reason::TooManyConnections, message);
+        self.refuse(client, &refusal).await;
+    }
+
+    // Answers what never became an exchange.
+    async fn refuse(&self, mut client: Box<h1::Client>, refusal: &Refusal) {
+        self.worker.shared.telemetry.metrics.refused(refusal.reason);
+        client.close_after();
+        let mut either = Client::H1(client);
+        let told = either.refuse(refusal, Family::OpenAi).await.is_ok();
+        if let (true, Client::H1(client)) = (told, either) {
+            client.linger().await;
+        }
+    }
+}
