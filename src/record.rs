@@ -63,6 +63,8 @@ pub struct Record {
     pub status: Option<u16>,
     /// The status that the engine sent.
     pub engine_status: Option<u16>,
+    /// Whether it became a tunnel.
+    pub is_tunnel: bool,
     /// How the exchange ended on the wire.
     pub end: End,
     /// What became of it.
@@ -112,6 +114,7 @@ impl Default for Record {
             reused: false,
             status: None,
             engine_status: None,
+            is_tunnel: false,
             end: End::Refused,
             outcome: Outcome::Refused,
             reason: Some(Reason::Internal),

@@ -16,6 +16,7 @@ pub mod request;
 pub mod send;
 pub mod stop;
 pub mod stream;
+pub mod tunnel;
 pub mod whole;
 
 use std::sync::Arc;

@@ -73,6 +73,8 @@ mod talk;
 mod tidy;
 #[path = "it/tls.rs"]
 mod tls;
+#[path = "it/tunnel.rs"]
+mod tunnel;
 #[path = "it/uploads.rs"]
 mod uploads;
 #[path = "it/workers.rs"]

@@ -15,7 +15,7 @@ use super::cut::Cut;
 use super::patience::{Patience, Spent};
 use super::send::Sent;
 use super::stop::Stop;
-use super::{Worker, head, stream, whole};
+use super::{Worker, head, stream, tunnel, whole};
 use crate::exchange::Exchange;
 use crate::upstream::Call;
 
@@ -33,6 +33,15 @@ pub async fn give(
     let idle = now + sent.request.timeouts.idle;
     sent.patience.until(exchange.at(idle), Spent::Idle);
 
+    if sent.head.status == StatusCode::SWITCHING_PROTOCOLS {
+        let Sent {
+            call,
+            head,
+            request,
+            ..
+        } = sent;
+        return tunnel::carry(exchange, client, cut, call, head, &request).await;
+    }
     let eye = Eye::for_answer(worker, exchange, &sent);
     exchange.sse = is_sse(&sent.head);
     let strips = sent.request.strips_usage && exchange.sse;

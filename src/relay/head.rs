@@ -49,7 +49,9 @@ pub fn admit(head: &RequestHeader) -> Result<(), Stop> {
     if let Some(protocol) = foreign_upgrade(head) {
         return Err(Stop::refuse(
             Reason::Unsupported,
-            format!("upgrades are not carried, found {protocol:?}"),
+            format!(
+                "the only upgrade that is carried is one to websocket, asked for by GET over HTTP/1.1; found {protocol:?}"
+            ),
         ));
     }
     // Pingora has made sure that the last coding is `chunked`, and reads no other.
@@ -94,13 +96,26 @@ fn is_chunked(coding: &HeaderValue) -> bool {
     coding.as_bytes().eq_ignore_ascii_case(b"chunked")
 }
 
-// An upgrade that is asked for. One to h2c alone is ignored, as RFC 9110 §7.8 allows: Java's client asks for it with
-// every first request, and goes on with HTTP/1.1.
+// An upgrade that is asked for and cannot be carried. One to h2c alone is ignored, as RFC 9110 §7.8 allows: Java's client
+// asks for it with every first request, and goes on with HTTP/1.1.
 fn foreign_upgrade(head: &RequestHeader) -> Option<&HeaderValue> {
+    let is_ours = asks_for_websocket(head);
     let mut upgrades = head.headers.get_all(header::UPGRADE).iter();
     upgrades.find(|protocol| {
-        !protocol.as_bytes().eq_ignore_ascii_case(b"h2c") && names(head, "upgrade")
+        !protocol.as_bytes().eq_ignore_ascii_case(b"h2c") && !is_ours && names(head, "upgrade")
     })
+}
+
+/// Whether a request asks to switch to WebSocket, as RFC 6455 §4.1 does.
+pub fn asks_for_websocket(head: &RequestHeader) -> bool {
+    let mut upgrades = head.headers.get_all(header::UPGRADE).iter();
+    let is_websocket =
+        |protocol: &HeaderValue| protocol.as_bytes().eq_ignore_ascii_case(b"websocket");
+    upgrades.next().is_some_and(is_websocket)
+        && upgrades.next().is_none()
+        && head.method == Method::GET
+        && head.version == Version::HTTP_11
+        && names(head, "upgrade")
 }
 
 /// Whether the head's `Connection` names `option`.
@@ -136,6 +151,8 @@ pub struct Marks<'a> {
     pub framing: Framing,
     /// How much of the body is JSON before Triton's tensors, where that has changed.
     pub json_length: Option<usize>,
+    /// Whether the caller asks to switch to WebSocket.
+    pub is_upgrade: bool,
 }
 
 /// The head that goes to the engine.
@@ -157,6 +174,10 @@ pub fn to_engine(head: &RequestHeader, marks: &Marks<'_>) -> Box<RequestHeader> 
     frame(&mut out, marks.framing);
     if let Some(length) = marks.json_length {
         set(&mut out, triton::JSON_LENGTH, &length.to_string());
+    }
+    if marks.is_upgrade {
+        set(&mut out, "connection", "upgrade");
+        set(&mut out, "upgrade", "websocket");
     }
     if marks.identity {
         set(&mut out, "accept-encoding", "identity");

@@ -37,6 +37,8 @@ pub struct Request {
     pub target: Arc<Target>,
     /// Whether it is a call of gRPC.
     pub is_grpc: bool,
+    /// Whether it asks to switch to WebSocket.
+    pub is_upgrade: bool,
     /// How long the engine is waited for.
     pub timeouts: Timeouts,
     /// The engine's tag.
@@ -72,6 +74,7 @@ impl Request {
             identity: self.strips_usage,
             framing: self.framing,
             json_length: self.json_length,
+            is_upgrade: self.is_upgrade,
         };
         head::to_engine(caller, &marks)
     }
@@ -143,6 +146,7 @@ pub fn plan(
     Ok(Request {
         target,
         is_grpc,
+        is_upgrade: head::asks_for_websocket(head),
         timeouts: engine.timeouts,
         tag: engine.tag.clone(),
         host: match engine.host {

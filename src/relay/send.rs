@@ -265,7 +265,11 @@ impl Attempt<'_> {
             return Ok(Some(head));
         }
         if head.status == StatusCode::SWITCHING_PROTOCOLS {
-            return Err(Broken::Garbage.into());
+            // Who was not asked to switch cannot be followed.
+            return match self.request.is_upgrade {
+                true => Ok(Some(head)),
+                false => Err(Broken::Garbage.into()),
+            };
         }
         if let Some(interim) = head::interim(head, self.client.head()) {
             self.client.write_interim(&interim);

@@ -60,6 +60,8 @@ struct Line<'a> {
     status: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
     engine_status: Option<u16>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    tunnel: bool,
     outcome: &'static str,
     end: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -156,6 +158,7 @@ impl<'a> Line<'a> {
             reused: record.reused,
             status: record.status,
             engine_status: record.engine_status,
+            tunnel: record.is_tunnel,
             outcome: record.outcome.label(),
             end: record.end.label(),
             reason: record.reason.map(|reason| reason.code()),

@@ -13,6 +13,7 @@ use super::answer;
 use super::call::{Broken, MOST};
 use super::link::Link;
 use super::pool::Pool;
+use crate::socket::Socket;
 use crate::wire;
 
 /// A connection with a request on it. Dropping it closes the connection.
@@ -216,6 +217,11 @@ impl Call {
         }
         self.keeps &= taken == come;
         Poll::Ready(Ok(!self.answer.is_done()))
+    }
+
+    /// The connection as a tunnel, and what the engine has sent already.
+    pub fn into_tunnel(self) -> (Socket, Vec<u8>) {
+        self.link.into_parts()
     }
 
     /// Gives the connection back, after a complete answer to a completely written request.

@@ -45,6 +45,11 @@ impl Link {
         }
     }
 
+    /// The connection alone, and what came and has not been looked at.
+    pub fn into_parts(self) -> (Socket, Vec<u8>) {
+        (self.stream, self.inbox)
+    }
+
     /// Whether it is still open and silent, as it should be between two requests.
     pub fn is_quiet(&self) -> bool {
         self.stream.is_quiet()

@@ -50,6 +50,20 @@ pub struct Client {
     // the answer's body
     body: Marked,
     body_bytes: u64,
+    // bytes from and to the client, once the connection is a tunnel
+    tunnelled: Option<(u64, u64)>,
+}
+
+/// A client's connection as a tunnel.
+pub struct Tunnel<'a> {
+    /// What the client says.
+    pub reader: Stream,
+    /// Where it is spoken to.
+    pub writer: &'a mut WriteHalf,
+    /// Counts bytes from the client.
+    pub up: &'a mut u64,
+    /// Counts bytes to it.
+    pub down: &'a mut u64,
 }
 
 // The writing half of a connection.
@@ -136,6 +150,7 @@ impl Client {
             refused: false,
             body: Marked::new(Framing::None),
             body_bytes: 0,
+            tunnelled: None,
         }
     }
 
@@ -328,12 +343,37 @@ impl Client {
 
     /// Bytes of the answer's body that were written.
     pub fn answer_bytes(&self) -> u64 {
-        self.body_bytes
+        self.tunnelled.map_or(self.body_bytes, |(_, down)| down)
     }
 
     /// Bytes of the request's body that were read.
     pub fn request_bytes(&self) -> u64 {
-        self.session.body_bytes_read() as u64
+        let read = self.session.body_bytes_read() as u64;
+        self.tunnelled.map_or(read, |(up, _)| up)
+    }
+
+    /// Makes a tunnel of the connection, after what was written has left; and what the client has sent already. No other
+    /// request comes on it.
+    ///
+    /// # Errors
+    /// The client is gone.
+    pub async fn tunnel(&mut self) -> Result<(Tunnel<'_>, Vec<u8>), Gone> {
+        self.out.send(&[]).await?;
+        self.closing = true;
+        self.answered = true;
+        self.lookout.set(false);
+        let ended = HttpSession::new(Box::new(Inlet::ended()));
+        let session = std::mem::replace(&mut self.session, ended);
+        let read = session.reuse().await.map_err(|_| Gone::Left)?;
+        let (reader, ahead) = read.ok_or(Gone::Left)?.into_parts();
+        let (up, down) = self.tunnelled.insert((0, 0));
+        let tunnel = Tunnel {
+            reader,
+            writer: &mut self.out.half,
+            up,
+            down,
+        };
+        Ok((tunnel, ahead.map(Vec::from).unwrap_or_default()))
     }
 
     /// Closes the connection after this answer.
@@ -348,6 +388,9 @@ impl Client {
 
     /// The connection's next request, if there may be one; to be called after a whole answer.
     pub async fn next(mut self: Box<Self>) -> Option<Box<Client>> {
+        if self.tunnelled.is_some() {
+            return None;
+        }
         let is_body_done = self.session.is_body_done();
         if self.closing || !is_body_done {
             // What follows a request that was refused may be unread too.

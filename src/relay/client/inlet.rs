@@ -28,7 +28,8 @@ const MOST_AHEAD: usize = 16 << 10;
 /// A reading half, see the module's note.
 #[derive(Debug)]
 pub struct Inlet {
-    half: ReadHalf,
+    // none in a session whose connection has become a tunnel
+    half: Option<ReadHalf>,
     // what was read while the client was watched, and how much of it has been given out: 0 <= given <= ahead.len()
     ahead: Vec<u8>,
     given: usize,
@@ -55,12 +56,29 @@ impl Inlet {
     pub fn new(half: ReadHalf, ahead: Vec<u8>) -> (Self, Lookout) {
         let lookout = Lookout::default();
         let inlet = Inlet {
-            half,
+            half: Some(half),
             ahead,
             given: 0,
             lookout: lookout.clone(),
         };
         (inlet, lookout)
+    }
+
+    /// What has ended already.
+    pub fn ended() -> Self {
+        Inlet {
+            half: None,
+            ahead: Vec::new(),
+            given: 0,
+            lookout: Lookout::default(),
+        }
+    }
+
+    fn poll_half(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match &mut self.half {
+            Some(half) => Pin::new(half).poll_read(cx, buf),
+            None => Poll::Ready(Ok(())),
+        }
     }
 
     // Ends with the client's end; keeps what comes before it.
@@ -71,7 +89,7 @@ impl Inlet {
                 return Poll::Pending;
             }
             let mut buffer = ReadBuf::new(&mut piece);
-            ready!(Pin::new(&mut self.half).poll_read(cx, &mut buffer))?;
+            ready!(self.poll_half(cx, &mut buffer))?;
             if buffer.filled().is_empty() {
                 return Poll::Ready(Ok(()));
             }
@@ -92,7 +110,7 @@ impl AsyncRead for Inlet {
         }
         let ahead = self.ahead.get(self.given..).unwrap_or_default();
         if ahead.is_empty() {
-            return Pin::new(&mut self.half).poll_read(cx, buf);
+            return self.poll_half(cx, buf);
         }
         let taken = ahead.len().min(buf.remaining());
         buf.put_slice(&ahead[..taken]);

@@ -28,6 +28,7 @@ fn marks(framing: Framing) -> Marks<'static> {
         identity: false,
         framing,
         json_length: None,
+        is_upgrade: false,
     }
 }
 
