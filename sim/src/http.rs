@@ -10,7 +10,7 @@ pub(crate) enum Ends {
     Chunked,
     /// After so many bytes.
     Length(usize),
-    /// By the end of the connection, for HTTP/1.0.
+    /// By the end of the connection in HTTP/1.0, by the end of the stream in HTTP/2.
     Close,
     /// There is no body and no word of one: 204 and 304.
     Empty,
@@ -31,33 +31,37 @@ pub(crate) struct Answer<'a> {
 
 impl Answer<'_> {
     pub(crate) fn head(&self) -> Vec<u8> {
-        let mut head = format!(
-            "HTTP/1.1 {} {}\r\ndate: {DATE}\r\nserver: uvicorn\r\n",
-            self.status,
-            reason(self.status)
-        );
-        for field in &self.fields {
-            head.push_str(field);
+        let mut head = format!("HTTP/1.1 {} {}\r\n", self.status, reason(self.status));
+        let mut line = |line: &str| {
+            head.push_str(line);
             head.push_str("\r\n");
-        }
-        if let Ends::Length(length) = self.ends {
-            head.push_str(&format!("content-length: {length}\r\n"));
-        }
-        if !self.content_type.is_empty() {
-            head.push_str(&format!("content-type: {}\r\n", self.content_type));
-        }
-        head.push_str("vary: Origin\r\n");
-        if let Some(id) = &self.request_id {
-            head.push_str(&format!("x-request-id: {id}\r\n"));
-        }
+        };
+        self.lines().iter().for_each(|field| line(field));
         if self.close {
-            head.push_str("connection: close\r\n");
+            line("connection: close");
         }
         if self.ends == Ends::Chunked {
-            head.push_str("transfer-encoding: chunked\r\n");
+            line("transfer-encoding: chunked");
         }
-        head.push_str("\r\n");
+        line("");
         head.into_bytes()
+    }
+
+    /// Its fields in any version of HTTP, as lines without their ends.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        let mut lines = vec![format!("date: {DATE}"), "server: uvicorn".to_owned()];
+        lines.extend_from_slice(&self.fields);
+        if let Ends::Length(length) = self.ends {
+            lines.push(format!("content-length: {length}"));
+        }
+        if !self.content_type.is_empty() {
+            lines.push(format!("content-type: {}", self.content_type));
+        }
+        lines.push("vary: Origin".to_owned());
+        if let Some(id) = &self.request_id {
+            lines.push(format!("x-request-id: {id}"));
+        }
+        lines
     }
 }
 
@@ -68,14 +72,6 @@ impl Ends {
             Ends::Chunked => [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat(),
             Ends::Length(_) | Ends::Close => bytes.to_vec(),
             Ends::Empty => Vec::new(),
-        }
-    }
-
-    /// What follows the last piece.
-    pub(crate) fn end(self) -> &'static [u8] {
-        match self {
-            Ends::Chunked => b"0\r\n\r\n",
-            Ends::Length(_) | Ends::Close | Ends::Empty => b"",
         }
     }
 }

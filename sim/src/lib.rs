@@ -1,6 +1,6 @@
 //! An inference engine that behaves, or misbehaves, on demand: vLLM's wire format without a model.
 //!
-//! In: HTTP/1.1 requests, and settings or an `x-sim` header that say how to answer them. Out: answers byte for byte like
+//! In: requests over HTTP/1.1 or HTTP/2, and settings or an `x-sim` header that say how to answer them. Out: answers byte for byte like
 //! vLLM's, and a record of what clients did. No HTTP framework: the bytes, cuts, pauses and resets on the wire are the
 //! product. No chance that is not drawn from the seed, and no clock in any byte: equal runs give equal bytes.
 //!
@@ -17,20 +17,26 @@
 mod args;
 mod body;
 mod call;
+mod carrier;
 mod chance;
 mod delay;
+mod door;
 mod engine;
 mod events;
 mod exchange;
+mod frames;
 mod http;
+mod http2;
 pub mod load;
 pub mod order;
 mod page;
+mod queue;
 mod refuse;
 mod request;
 mod script;
 pub mod seen;
 mod settings;
+mod socket;
 mod story;
 mod stream;
 mod tally;
@@ -40,12 +46,14 @@ mod wire;
 
 pub use args::Args;
 pub use delay::{Delay, DelayError, LONGEST};
+pub use door::{Door, Speaks, Windows};
 pub use engine::Engine;
+pub use frames::{Act, Fields, Frames, fields};
 pub use load::Load;
 pub use order::Order;
 pub use refuse::{Refusing, refusing_address};
 pub use script::{Cuts, Script, Step};
-pub use seen::{Ended, Ending, Seen};
+pub use seen::{Ended, Ending, Seen, Stream};
 pub use settings::{Misbehaviour, MisbehaviourError, Settings, When};
 pub use tokens::{Tokens, TokensError};
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::request::Head;
+use crate::request::{Head, Version};
 
 /// So many requests are kept.
 pub const MOST_REQUESTS: usize = 1_000;
@@ -51,8 +51,12 @@ pub struct Request {
     pub head: Vec<u8>,
     /// Names in lower case, in the order sent.
     pub headers: Vec<(String, Vec<u8>)>,
-    /// Without chunk framing; `None` until it was read whole.
+    /// Without chunk framing; `None` until it was read whole, and where it was not kept: `frames` say when.
     pub body: Option<Vec<u8>>,
+    /// Bytes of the body read until now.
+    pub received: u64,
+    /// `Some` for a stream of HTTP/2.
+    pub stream: Option<Stream>,
     /// When its head was read.
     pub at: Instant,
     /// How it ended; `None` while it runs.
@@ -77,6 +81,19 @@ impl Request {
     fn bytes(&self) -> usize {
         self.head.len() + self.body.as_ref().map_or(0, Vec::len)
     }
+}
+
+/// What an engine has seen of a stream of HTTP/2.
+#[derive(Clone, Debug, Default)]
+pub struct Stream {
+    /// Its number on its connection.
+    pub id: u32,
+    /// When END_STREAM was read.
+    pub over: Option<Instant>,
+    /// The trailers of the request, in no order across names.
+    pub trailers: Vec<(String, Vec<u8>)>,
+    /// The code of the client's RST_STREAM, and when it was noticed.
+    pub reset: Option<(u32, Instant)>,
 }
 
 /// How a request ended, as the engine sees it.
@@ -151,6 +168,14 @@ impl Ledger {
                 head: head.raw.clone(),
                 headers: head.headers.clone(),
                 body: None,
+                received: 0,
+                stream: match head.version {
+                    Version::Http10 | Version::Http11 => None,
+                    Version::Http2(id) => Some(Stream {
+                        id,
+                        ..Stream::default()
+                    }),
+                },
                 at: Instant::now(),
                 ended: None,
             });
@@ -166,8 +191,27 @@ impl Ledger {
         self.0.send_modify(|seen| {
             if let Some(request) = seen.find(number) {
                 request.body = Some(body.to_vec());
+                request.received = request.received.max(body.len() as u64);
                 seen.bytes += body.len();
                 seen.forget();
+            }
+        });
+    }
+
+    /// Counts bytes of a body as they come.
+    pub(crate) fn received(&self, number: u64, bytes: usize) {
+        self.0.send_modify(|seen| {
+            if let Some(request) = seen.find(number) {
+                request.received += bytes as u64;
+            }
+        });
+    }
+
+    /// Notes what came of a stream.
+    pub(crate) fn stream(&self, number: u64, note: impl FnOnce(&mut Stream)) {
+        self.0.send_modify(|seen| {
+            if let Some(stream) = seen.find(number).and_then(|found| found.stream.as_mut()) {
+                note(stream);
             }
         });
     }

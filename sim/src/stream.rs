@@ -8,11 +8,12 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::events::Beat;
-use crate::http::{Ends, disguise};
+use crate::carrier::Carrier;
+use crate::http::{Answer, Ends, disguise};
 use crate::order::{How, Order};
 use crate::tally::Held;
 use crate::vllm::{DONE, ERROR_EVENT, KEEP_ALIVE};
-use crate::wire::{Gone, Wire};
+use crate::wire::Gone;
 
 /// Why a stream did not come to its end.
 pub(crate) enum Broke {
@@ -27,11 +28,11 @@ impl From<Gone> for Broke {
     }
 }
 
-pub(crate) struct Stream<'a> {
-    pub(crate) wire: &'a mut Wire,
-    pub(crate) ends: Ends,
-    pub(crate) order: &'a Order,
-    pub(crate) keep_alive: Option<Duration>,
+pub(crate) struct Stream<'a, C> {
+    carrier: &'a mut C,
+    ends: Ends,
+    order: &'a Order,
+    keep_alive: Option<Duration>,
     /// Token events written.
     pub(crate) events: u64,
     pending: Vec<u8>,
@@ -40,15 +41,15 @@ pub(crate) struct Stream<'a> {
     due: Instant,
 }
 
-impl<'a> Stream<'a> {
+impl<'a, C: Carrier> Stream<'a, C> {
     pub(crate) fn new(
-        wire: &'a mut Wire,
+        carrier: &'a mut C,
         ends: Ends,
         order: &'a Order,
         keep_alive: Option<Duration>,
-    ) -> Stream<'a> {
+    ) -> Stream<'a, C> {
         Stream {
-            wire,
+            carrier,
             ends,
             order,
             keep_alive,
@@ -63,11 +64,12 @@ impl<'a> Stream<'a> {
     /// Sends the head and all beats; `Ok` when the answer came to its end.
     pub(crate) async fn send(
         &mut self,
-        head: &[u8],
+        head: &Answer<'_>,
         beats: impl Iterator<Item = Beat>,
         held: &mut Held<'_>,
     ) -> Result<(), Broke> {
-        self.wire.write(head).await?;
+        self.carrier.head(head);
+        self.carrier.write(b"").await?;
         for beat in beats {
             if self.broken_off().await? {
                 return Ok(());
@@ -110,12 +112,12 @@ impl<'a> Stream<'a> {
         if pending.is_empty() {
             Ok(())
         } else {
-            self.wire.write(&pending).await
+            self.carrier.write(&pending).await
         }
     }
 
     async fn finish(&mut self) -> Result<(), Broke> {
-        Ok(self.wire.write(self.ends.end()).await?)
+        Ok(self.carrier.finish(self.ends).await?)
     }
 
     /// Whether something is ordered after just as many events as were sent.
@@ -163,10 +165,10 @@ impl<'a> Stream<'a> {
                 (None, _) | (Some(_), Ends::Length(_) | Ends::Empty) => None,
             };
             match (due, comment) {
-                (Some(due), Some(comment)) if comment >= due => return self.wire.until(due).await,
-                (Some(due), None) => return self.wire.until(due).await,
-                (None, None) => return Err(self.wire.gone().await),
-                (_, Some(comment)) => self.wire.until(comment).await?,
+                (Some(due), Some(comment)) if comment >= due => return self.carrier.until(due).await,
+                (Some(due), None) => return self.carrier.until(due).await,
+                (None, None) => return Err(self.carrier.gone().await),
+                (_, Some(comment)) => self.carrier.until(comment).await?,
             }
             self.push(KEEP_ALIVE.as_bytes());
             self.flush().await?;
