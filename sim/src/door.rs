@@ -2,9 +2,9 @@
 //!
 //! In: a listener. Out: connections, each a task that ends with its door. Never reads a request itself.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Duration;
-use std::io;
 
 use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;

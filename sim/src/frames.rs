@@ -50,9 +50,9 @@ pub enum Act {
     Reset(u32),
     /// GOAWAY with NO_ERROR: no new streams; the connection ends when all are answered.
     GoAway,
-    /// GOAWAY with this code, and the connection's end.
+    /// GOAWAY with this code, and the connection's end; the last act.
     Abort(u32),
-    /// The connection's end without GOAWAY.
+    /// The connection's end without GOAWAY; the last act.
     Close,
     /// Nothing for so long.
     Pause(Duration),
@@ -143,12 +143,10 @@ impl Player<'_> {
                 return Err(Stop::Broken);
             }
             Act::GoAway => self.ask(Whole::GoAway).await,
-            Act::Abort(code) => self.ask(Whole::Abort(Reason::from(*code))).await,
-            Act::Close => self.ask(Whole::Close).await,
+            Act::Abort(code) => return self.end(Whole::Abort(Reason::from(*code))).await,
+            Act::Close => return self.end(Whole::Close).await,
             Act::Pause(pause) => self.lane.until(Instant::now() + *pause).await?,
-            Act::Read(bytes) => {
-                while (self.body.len() as u64) < *bytes && self.read().await? {}
-            }
+            Act::Read(bytes) => while (self.body.len() as u64) < *bytes && self.read().await? {},
             Act::ReadToEnd => while self.read().await? {},
             Act::Echo => {
                 while let Some(piece) = self.lane.piece().await? {
@@ -182,6 +180,13 @@ impl Player<'_> {
         self.body.extend_from_slice(&piece);
         self.lane.room(piece.len());
         Ok(true)
+    }
+
+    /// Ends the connection, and waits for that, so that the stream is not reset before.
+    async fn end(&mut self, whole: Whole) -> Result<(), Stop> {
+        self.ask(whole).await;
+        self.lane.gone().await;
+        Err(Stop::Broken)
     }
 
     async fn ask(&self, whole: Whole) {

@@ -11,6 +11,7 @@ use h2::server::{Builder, Connection, SendResponse};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use crate::carrier::Carrier;
 use crate::door::Windows;
 use crate::engine::Shared;
 use crate::exchange::{Next, answer};
@@ -103,6 +104,10 @@ async fn stream(mut lane: Lane, head: Head, shared: Arc<Shared>, wholes: Wholes)
             };
             // Fails only when the connection has ended already.
             let _ = wholes.send(wish).await;
+            // A connection that ends without a word ends before its stream is dropped, which would reset it.
+            if !lane.over() {
+                lane.gone().await;
+            }
         }
     }
 }

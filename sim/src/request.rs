@@ -124,7 +124,8 @@ impl Head {
             of("content-length").as_slice(),
         ) {
             ([], []) => Ok(Framing::Length(0)),
-            ([coding], []) if coding.eq_ignore_ascii_case(b"chunked") && self.version == Version::Http11 =>
+            ([coding], [])
+                if coding.eq_ignore_ascii_case(b"chunked") && self.version == Version::Http11 =>
             {
                 Ok(Framing::Chunked)
             }

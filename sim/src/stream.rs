@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::events::Beat;
 use crate::carrier::Carrier;
+use crate::events::Beat;
 use crate::http::{Answer, Ends, disguise};
 use crate::order::{How, Order};
 use crate::tally::Held;
@@ -165,7 +165,9 @@ impl<'a, C: Carrier> Stream<'a, C> {
                 (None, _) | (Some(_), Ends::Length(_) | Ends::Empty) => None,
             };
             match (due, comment) {
-                (Some(due), Some(comment)) if comment >= due => return self.carrier.until(due).await,
+                (Some(due), Some(comment)) if comment >= due => {
+                    return self.carrier.until(due).await;
+                }
                 (Some(due), None) => return self.carrier.until(due).await,
                 (None, None) => return Err(self.carrier.gone().await),
                 (_, Some(comment)) => self.carrier.until(comment).await?,

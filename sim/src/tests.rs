@@ -5,8 +5,11 @@
 use std::time::Duration;
 
 mod client;
+mod client2;
 mod closes;
+mod frames;
 mod http;
+mod http2;
 mod misbehaves;
 mod scripts;
 mod shape;

@@ -88,11 +88,9 @@ impl Wire {
     /// Writes all of `bytes`, then lets other tasks run, so that the next write is a segment of its own where the
     /// kernel allows it.
     pub(crate) async fn write(&mut self, mut bytes: &[u8]) -> Result<(), Gone> {
-        poll_fn(|cx| {
-            match self.poll_write(&mut bytes, cx) {
-                Poll::Pending => self.poll_gone(cx).map(Err),
-                Poll::Ready(written) => Poll::Ready(written),
-            }
+        poll_fn(|cx| match self.poll_write(&mut bytes, cx) {
+            Poll::Pending => self.poll_gone(cx).map(Err),
+            Poll::Ready(written) => Poll::Ready(written),
         })
         .await?;
         yield_now().await;
