@@ -19,6 +19,7 @@ use crate::frames::{self, Frames};
 use crate::request::{Head, Version};
 use crate::seen::Open;
 use crate::socket::Socket;
+use crate::triton::grpc;
 
 mod lane;
 
@@ -96,7 +97,12 @@ async fn stream(mut lane: Lane, head: Head, shared: Arc<Shared>, wholes: Wholes)
         Ok(Some(frames)) => play(&mut lane, &frames, &shared, &wholes).await,
         Ok(None) | Err(_) => {
             let number = lane.number;
-            let wish = match answer(&mut lane, &shared, head, number).await {
+            let next = if grpc::is_call(&head) {
+                grpc::serve(&mut lane, &head, &shared).await
+            } else {
+                answer(&mut lane, &shared, head, number).await
+            };
+            let wish = match next {
                 Next::Again | Next::Gone => return,
                 Next::Close if lane.over() => Whole::GoAway,
                 Next::Close => Whole::Close,

@@ -41,6 +41,7 @@ mod story;
 mod stream;
 mod tally;
 mod tokens;
+mod triton;
 mod vllm;
 mod wire;
 

@@ -8,6 +8,7 @@ mod client;
 mod client2;
 mod closes;
 mod frames;
+mod grpc;
 mod http;
 mod http2;
 mod misbehaves;

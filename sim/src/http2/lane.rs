@@ -51,6 +51,11 @@ impl Lane {
         }
     }
 
+    /// Whether the answer's head was given.
+    pub(crate) fn begun(&self) -> bool {
+        self.head.is_some() || self.send.is_some()
+    }
+
     /// Whether the answer's end was sent.
     pub(crate) fn over(&self) -> bool {
         self.over
@@ -75,6 +80,15 @@ impl Lane {
                 });
                 Ok(None)
             }
+        }
+    }
+
+    /// The next piece of the body; once that is `over`, only the news that the client has gone.
+    pub(crate) async fn news(&mut self, over: bool) -> Result<Option<Bytes>, Gone> {
+        if over {
+            Err(self.gone().await)
+        } else {
+            self.piece().await
         }
     }
 

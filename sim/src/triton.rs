@@ -1,0 +1,377 @@
+//! A Triton with three models, as the recorded one has them: `affine`, `words` and `boom`.
+//!
+//! In: a model and its input tensors, however they came. Out: replies, each with the wait before it. Never reads or
+//! writes a wire format itself: that is done by the modules below. What holds of them was recorded from Triton 2.51.
+
+use std::time::Duration;
+
+use rand::rngs::SmallRng;
+
+use crate::chance::generator;
+use crate::order::Order;
+use crate::settings::Settings;
+
+pub(crate) mod grpc;
+mod infer;
+//pub(crate) mod json;
+mod message;
+mod page;
+mod proto;
+mod tensor;
+
+//pub(crate) use json::Asked;
+pub(crate) use tensor::{Data, Tensor};
+
+/// A model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Model {
+    /// `Y = 2 X + 1`, element by element.
+    Affine,
+    /// Fails always.
+    Boom,
+    /// Decoupled: one word a response.
+    Words,
+}
+
+/// The only version of each model.
+pub(crate) const VERSION: &str = "1";
+
+/// Inputs or outputs of a model: name, type, shape.
+type Signature = &'static [(&'static str, &'static str, &'static [i64])];
+
+impl Model {
+    pub(crate) const ALL: [Model; 3] = [Model::Affine, Model::Boom, Model::Words];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Model::Affine => "affine",
+            Model::Boom => "boom",
+            Model::Words => "words",
+        }
+    }
+
+    /// The model of that name, in that version; an empty one is any.
+    pub(crate) fn find(name: &str, version: &str) -> Result<Model, Fault> {
+        let found = Model::ALL.into_iter().find(|model| model.name() == name);
+        match found {
+            Some(model) if version.is_empty() || version == VERSION => Ok(model),
+            Some(_) => Err(Fault::not_found(format!("'{name}' version {version}"))),
+            None => Err(Fault::not_found(format!("'{name}'"))),
+        }
+    }
+
+    /// Whether it may answer a request with any number of responses.
+    pub(crate) fn decoupled(self) -> bool {
+        match self {
+            Model::Words => true,
+            Model::Affine | Model::Boom => false,
+        }
+    }
+
+    pub(crate) fn inputs(self) -> Signature {
+        match self {
+            Model::Affine => &[("X", "FP32", &[-1, -1])],
+            Model::Boom => &[("X", "FP32", &[-1])],
+            Model::Words => &[
+                ("text_input", "BYTES", &[1]),
+                ("max_tokens", "INT32", &[1]),
+                ("stream", "BOOL", &[1]),
+                ("delay_ms", "INT32", &[1]),
+                ("fail_after", "INT32", &[1]),
+            ],
+        }
+    }
+
+    pub(crate) fn outputs(self) -> Signature {
+        match self {
+            Model::Affine => &[("Y", "FP32", &[-1, -1])],
+            Model::Boom => &[("Y", "FP32", &[-1])],
+            Model::Words => &[("text_output", "BYTES", &[1]), ("index", "INT32", &[1])],
+        }
+    }
+
+    /// Refuses inputs that the model does not take.
+    pub(crate) fn check(self, id: &str, inputs: &[Tensor]) -> Result<(), Fault> {
+        let name = self.name();
+        let id = if id.is_empty() { "<id_unknown>" } else { id };
+        for input in inputs {
+            let found = self
+                .inputs()
+                .iter()
+                .find(|(known, ..)| *known == input.name);
+            let Some((_, datatype, shape)) = found else {
+                let message = format!(
+                    "unexpected inference input '{}' for model '{name}'",
+                    input.name
+                );
+                return Err(Fault::invalid(format!("[request id: {id}] {message}")));
+            };
+            let message = if input.data.datatype() != *datatype {
+                format!(
+                    "inference input '{}' data-type is '{}', but model '{name}' expects '{datatype}'",
+                    input.name,
+                    input.data.datatype()
+                )
+            } else if input.shape.len() != shape.len() {
+                format!(
+                    "unexpected shape for input '{}' for model '{name}'. Expected [{}], got [{}]. NOTE: Setting a non-zero max_batch_size in the model config requires a batch dimension to be prepended to each input shape. If you want to specify the full shape including the batch dim in your input dims config, try setting max_batch_size to zero. See the model configuration docs for more info on max_batch_size.",
+                    input.name,
+                    joined(shape),
+                    joined(&input.shape)
+                )
+            } else if self == Model::Affine && input.shape.first().is_some_and(|batch| *batch > 8) {
+                format!("inference request batch-size must be <= 8 for '{name}'")
+            } else {
+                continue;
+            };
+            return Err(Fault::invalid(format!("[request id: {id}] {message}")));
+        }
+        Ok(())
+    }
+}
+
+fn joined(shape: &[i64]) -> String {
+    let sizes: Vec<String> = shape.iter().map(i64::to_string).collect();
+    sizes.join(",")
+}
+
+/// An error of the server or of a model.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) kind: Kind,
+    pub(crate) message: String,
+}
+
+/// What is wrong, in the words of gRPC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    InvalidArgument,
+    NotFound,
+    Unimplemented,
+    Internal,
+}
+
+impl Fault {
+    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Fault {
+        Fault {
+            kind,
+            message: message.into(),
+        }
+    }
+
+    pub(crate) fn invalid(message: impl Into<String>) -> Fault {
+        Fault::new(Kind::InvalidArgument, message)
+    }
+
+    fn not_found(what: String) -> Fault {
+        let message = format!("Request for unknown model: {what} is not found");
+        Fault::new(Kind::NotFound, message)
+    }
+}
+
+impl Kind {
+    /// The `grpc-status`.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            Kind::InvalidArgument => 3,
+            Kind::NotFound => 5,
+            Kind::Unimplemented => 12,
+            Kind::Internal => 13,
+        }
+    }
+
+    /// The status over HTTP.
+    pub(crate) fn status(self) -> u16 {
+        match self {
+            Kind::InvalidArgument => 400,
+            Kind::NotFound => 404,
+            Kind::Unimplemented => 501,
+            Kind::Internal => 500,
+        }
+    }
+}
+
+/// One response of a model.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Reply {
+    /// Since the one before, or since the request was read.
+    pub(crate) wait: Duration,
+    pub(crate) said: Result<Vec<Tensor>, Fault>,
+}
+
+/// The responses to one request.
+#[derive(Debug)]
+pub(crate) enum Replies {
+    Once(Option<Reply>),
+    Words(Words),
+}
+
+/// The responses of `words`.
+#[derive(Debug)]
+pub(crate) struct Words {
+    prompt: String,
+    count: u32,
+    stream: bool,
+    delay: Option<Duration>,
+    fail_after: Option<u32>,
+    next: u32,
+    settings: Pace,
+}
+
+/// The waits where the request does not ask for one itself.
+#[derive(Debug)]
+struct Pace {
+    draws: SmallRng,
+    first: crate::delay::Delay,
+    further: crate::delay::Delay,
+}
+
+impl Pace {
+    fn draw(&mut self, first: bool) -> Duration {
+        if first { self.first } else { self.further }.draw(&mut self.draws)
+    }
+}
+
+/// Words of an answer, unless the request says how many.
+const MOST: u32 = 8;
+
+impl Replies {
+    /// What `model` says to `inputs`, which it takes; `turn` is the number of the inference request.
+    pub(crate) fn new(
+        model: Model,
+        inputs: &[Tensor],
+        settings: &Settings,
+        order: &Order,
+        turn: u64,
+    ) -> Replies {
+        let mut pace = Pace {
+            draws: generator(settings.seed, "pace", &turn.to_le_bytes()),
+            first: order.ttft.unwrap_or(settings.ttft),
+            further: order.inter_token.unwrap_or(settings.inter_token),
+        };
+        let number = |name| {
+            let found = inputs.iter().find(|input| input.name == name)?;
+            found
+                .data
+                .number()
+                .and_then(|number| u32::try_from(number).ok())
+        };
+        let once = |said, pace: &mut Pace| {
+            let wait = pace.draw(true);
+            Replies::Once(Some(Reply { wait, said }))
+        };
+        match model {
+            Model::Affine => once(Ok(affine(inputs)), &mut pace),
+            Model::Boom => once(
+                Err(Fault::new(Kind::Internal, "made-up failure")),
+                &mut pace,
+            ),
+            Model::Words => {
+                let ordered = order.tokens.map(|tokens| {
+                    let mut chance = generator(settings.seed, "tokens", &turn.to_le_bytes());
+                    u32::try_from(tokens.draw(&mut chance)).unwrap_or(u32::MAX)
+                });
+                let prompt = inputs.iter().find(|input| input.name == "text_input");
+                Replies::Words(Words {
+                    prompt: prompt.map_or(String::new(), |input| input.data.text()),
+                    count: number("max_tokens").or(ordered).unwrap_or(MOST),
+                    stream: number("stream") != Some(0),
+                    delay: number("delay_ms").map(|ms| Duration::from_millis(ms.into())),
+                    fail_after: number("fail_after"),
+                    next: 0,
+                    settings: pace,
+                })
+            }
+        }
+    }
+}
+
+fn affine(inputs: &[Tensor]) -> Vec<Tensor> {
+    inputs
+        .iter()
+        .map(|input| Tensor {
+            name: "Y".into(),
+            shape: input.shape.clone(),
+            data: input.data.affine(),
+        })
+        .collect()
+}
+
+impl Words {
+    fn wait(&mut self) -> Duration {
+        match self.delay {
+            Some(delay) => delay,
+            None => self.settings.draw(self.next == 0),
+        }
+    }
+
+    fn word(index: u32) -> String {
+        let index = usize::try_from(index).unwrap_or_default() % SENTENCE.len();
+        format!("{} ", SENTENCE[index])
+    }
+
+    fn said(text: String, index: u32) -> Vec<Tensor> {
+        let tensor = |name: &str, data| Tensor {
+            name: name.into(),
+            shape: vec![1],
+            data,
+        };
+        vec![
+            tensor("text_output", Data::Bytes(vec![text.into_bytes()])),
+            tensor(
+                "index",
+                Data::Int32(vec![i32::try_from(index).unwrap_or(i32::MAX)]),
+            ),
+        ]
+    }
+
+    fn one(&mut self) -> Option<Reply> {
+        let mut waited = Duration::ZERO;
+        while self.next < self.count {
+            waited += self.wait();
+            let index = self.next;
+            self.next += 1;
+            if self.fail_after == Some(index) {
+                self.next = u32::MAX;
+                let message = "made-up failure in the middle of a stream";
+                return Some(Reply {
+                    wait: waited,
+                    said: Err(Fault::new(Kind::Internal, message)),
+                });
+            }
+            if self.stream {
+                return Some(Reply {
+                    wait: waited,
+                    said: Ok(Words::said(Words::word(index), index)),
+                });
+            }
+        }
+        if self.stream || self.next == u32::MAX {
+            return None;
+        }
+        self.next = u32::MAX;
+        let words: String = (0..self.count).map(Words::word).collect();
+        Some(Reply {
+            wait: waited,
+            said: Ok(Words::said(format!("{} {words}", self.prompt), self.count)),
+        })
+    }
+}
+
+impl Iterator for Replies {
+    type Item = Reply;
+
+    fn next(&mut self) -> Option<Reply> {
+        match self {
+            Replies::Once(reply) => reply.take(),
+            Replies::Words(words) => words.one(),
+        }
+    }
+}
+
+/// What `words` says, again and again.
+#[rustfmt::skip]
+const SENTENCE: [&str; 22] = [
+    "the", "quick", "brown", "fox", "jumps", "over", "the", "lazy", "dog", "while", "Zoë", "counts", "“seven”", "jars",
+    "of", "蜂蜜", "and", "one", "🐝", "\"quote\"", "\\", "slash",
+];
