@@ -12,16 +12,18 @@ use crate::call::{Call, Refusal, Route};
 use crate::carrier::{Carrier, Http1};
 use crate::chance::generator;
 use crate::engine::Shared;
-use crate::http::{Answer, Ends};
+use crate::http::{Answer, Ends, Server};
 use crate::order::{How, Instead, Order};
 use crate::page::Page;
 use crate::request::Head;
 use crate::script::{self, Script};
 use crate::seen::Ending;
 use crate::settings::Settings;
+use crate::triton::Asked;
 use crate::wire::{Gone, Wire};
 
 mod answer;
+mod tensors;
 
 /// How the connection goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,15 +144,16 @@ impl From<Unread> for End {
 
 impl<C: Carrier> Exchange<'_, C> {
     async fn run(&mut self) -> Result<Next, End> {
-        let route = Some(&self.head)
-            .filter(|head| head.method == "POST")
-            .and_then(|head| Route::of(head.path()));
-        if route.is_some() {
+        let posted = Some(&self.head).filter(|head| head.method == "POST");
+        let route = posted.and_then(|head| Route::of(head.path()));
+        let triton = posted.and_then(|head| Asked::of(head.path()));
+        let infers = route.is_some() || triton.is_some();
+        if infers {
             self.turn = self.shared.turn();
         }
         let order = match self.head.header("x-sim") {
             Some(text) => text.parse(),
-            None if route.is_some() => Ok(self.settings.order(self.turn)),
+            None if infers => Ok(self.settings.order(self.turn)),
             None => Ok(Order::default()),
         };
         match order {
@@ -164,7 +167,8 @@ impl<C: Carrier> Exchange<'_, C> {
         }
         if let Some(Instead::Early(status)) = self.order.instead {
             self.wait().await?;
-            self.page(Page::ordered(status, None)).await?;
+            self.page(Page::ordered(self.server(), status, None))
+                .await?;
             return Ok(Next::Close);
         }
         let body = self.read_body().await?;
@@ -184,6 +188,9 @@ impl<C: Carrier> Exchange<'_, C> {
         }
         if let Some(instead) = self.order.instead {
             return self.instead(instead).await;
+        }
+        if let Some(asked) = triton {
+            return self.triton(&asked, &body).await;
         }
         match route {
             Some(route) => match Call::read(route, &self.head, &body, &self.settings) {
@@ -222,6 +229,11 @@ impl<C: Carrier> Exchange<'_, C> {
         Ok(body)
     }
 
+    /// Whose answers are given.
+    fn server(&self) -> Server {
+        Server::of(self.head.path())
+    }
+
     /// The connection, for what is written on it byte for byte; over HTTP/2 that ends in a reset of the stream.
     fn wire(&mut self) -> Result<&mut Wire, End> {
         self.carrier.wire().ok_or(End::Broken(How::Rst))
@@ -248,17 +260,20 @@ impl<C: Carrier> Exchange<'_, C> {
             | Instead::Status {
                 status,
                 retry_after: None,
-            } => self.page(Page::ordered(status, None)).await,
+            } => self.page(Page::ordered(self.server(), status, None)).await,
             Instead::Status {
                 status,
                 retry_after,
-            } => self.page(Page::ordered(status, retry_after)).await,
+            } => {
+                self.page(Page::ordered(self.server(), status, retry_after))
+                    .await
+            }
             Instead::NotSse => {
-                let body = "this is not an event stream\n".to_owned();
                 self.page(Page {
                     status: 200,
                     content_type: "text/plain; charset=utf-8",
-                    body,
+                    body: b"this is not an event stream\n".to_vec(),
+                    chunked: false,
                     fields: Vec::new(),
                 })
                 .await
@@ -275,6 +290,7 @@ async fn refuse(wire: &mut Wire, unread: Unread) -> Next {
     };
     let ends = Ends::Length(body.len());
     let mut answer = Answer {
+        server: Server::Uvicorn,
         status,
         content_type: "text/plain; charset=utf-8",
         ends,

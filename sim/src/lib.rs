@@ -1,8 +1,8 @@
-//! An inference engine that behaves, or misbehaves, on demand: vLLM's wire format without a model.
+//! An inference engine that behaves, or misbehaves, on demand: the wire formats of vLLM and Triton without a model.
 //!
-//! In: requests over HTTP/1.1 or HTTP/2, and settings or an `x-sim` header that say how to answer them. Out: answers byte for byte like
-//! vLLM's, and a record of what clients did. No HTTP framework: the bytes, cuts, pauses and resets on the wire are the
-//! product. No chance that is not drawn from the seed, and no clock in any byte: equal runs give equal bytes.
+//! In: requests over HTTP/1.1 or HTTP/2, and settings or an `x-sim` header that say how to answer them. Out: answers byte
+//! for byte like theirs, and a record of what clients did. No HTTP framework: the bytes, cuts, pauses and resets on the
+//! wire are the product. No chance that is not drawn from the seed, and no clock in any byte: equal runs give equal bytes.
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {

@@ -12,8 +12,18 @@ use crate::events::Beat;
 use crate::http::{Answer, Ends, disguise};
 use crate::order::{How, Order};
 use crate::tally::Held;
-use crate::vllm::{DONE, ERROR_EVENT, KEEP_ALIVE};
+use crate::vllm::KEEP_ALIVE;
 use crate::wire::Gone;
+
+/// How a server streams.
+pub(crate) struct Manner {
+    /// The head leaves before the first event is there.
+    pub(crate) head_alone: bool,
+    /// The event of an error in the stream.
+    pub(crate) error: &'static str,
+    /// What follows it; may be nothing.
+    pub(crate) done: &'static str,
+}
 
 /// Why a stream did not come to its end.
 pub(crate) enum Broke {
@@ -32,6 +42,7 @@ pub(crate) struct Stream<'a, C> {
     carrier: &'a mut C,
     ends: Ends,
     order: &'a Order,
+    manner: &'static Manner,
     keep_alive: Option<Duration>,
     /// Token events written.
     pub(crate) events: u64,
@@ -46,12 +57,14 @@ impl<'a, C: Carrier> Stream<'a, C> {
         carrier: &'a mut C,
         ends: Ends,
         order: &'a Order,
+        manner: &'static Manner,
         keep_alive: Option<Duration>,
     ) -> Stream<'a, C> {
         Stream {
             carrier,
             ends,
             order,
+            manner,
             keep_alive,
             events: 0,
             pending: Vec::new(),
@@ -69,7 +82,9 @@ impl<'a, C: Carrier> Stream<'a, C> {
         held: &mut Held<'_>,
     ) -> Result<(), Broke> {
         self.carrier.head(head);
-        self.carrier.write(b"").await?;
+        if self.manner.head_alone {
+            self.carrier.write(b"").await?;
+        }
         for beat in beats {
             if self.broken_off().await? {
                 return Ok(());
@@ -144,10 +159,10 @@ impl<'a, C: Carrier> Stream<'a, C> {
             return Err(Broke::Cut(how));
         }
         if self.order.error == Some(self.events) {
-            self.push(ERROR_EVENT.as_bytes());
+            self.push(self.manner.error.as_bytes());
             self.flush().await?;
-            if !self.order.no_done {
-                self.push(DONE.as_bytes());
+            if !self.order.no_done && !self.manner.done.is_empty() {
+                self.push(self.manner.done.as_bytes());
                 self.flush().await?;
             }
             self.finish().await?;

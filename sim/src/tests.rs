@@ -14,5 +14,6 @@ mod http2;
 mod misbehaves;
 mod scripts;
 mod shape;
+mod triton;
 
 const DEADLINE: Duration = Duration::from_secs(20);

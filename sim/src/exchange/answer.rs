@@ -17,9 +17,16 @@ use crate::order::Instead;
 use crate::page::Page;
 use crate::request::Version;
 use crate::story::Story;
-use crate::stream::{Broke, Stream};
+use crate::stream::{Broke, Manner, Stream};
 use crate::tally::Held;
-use crate::vllm::Writer;
+use crate::vllm::{DONE, ERROR_EVENT, Writer};
+
+/// vLLM's streams.
+const VLLM: Manner = Manner {
+    head_alone: true,
+    error: ERROR_EVENT,
+    done: DONE,
+};
 
 impl<C: Carrier> Exchange<'_, C> {
     /// Answers an inference request, streamed or whole.
@@ -46,7 +53,7 @@ impl<C: Carrier> Exchange<'_, C> {
     }
 
     /// Sends a model's whole answer, and breaks off in its body where that is ordered.
-    async fn plain(&mut self, page: Page) -> Result<Next, End> {
+    pub(super) async fn plain(&mut self, page: Page) -> Result<Next, End> {
         let (ends, body) = self.written(page);
         let at = |offset: u64| {
             usize::try_from(offset)
@@ -84,23 +91,39 @@ impl<C: Carrier> Exchange<'_, C> {
 
     async fn stream(&mut self, events: Events, held: &mut Held<'_>) -> Result<Next, End> {
         let mut beats: Box<dyn Iterator<Item = _> + Send> = Box::new(events);
-        let mut ends = match self.head.version {
-            Version::Http10 | Version::Http2(_) => Ends::Close,
-            Version::Http11 => Ends::Chunked,
-        };
+        let mut ends = self.unknown_length();
         if self.order.length {
             let told: Vec<_> = beats.collect();
             ends = Ends::Length(Events::length(&told));
             beats = Box::new(told.into_iter());
         }
         let head = self.head_of(200, "text/event-stream; charset=utf-8", ends, Vec::new());
-        let mut stream = Stream::new(self.carrier, ends, &self.order, self.settings.keep_alive);
+        let mut stream = Stream::new(
+            self.carrier,
+            ends,
+            &self.order,
+            &VLLM,
+            self.settings.keep_alive,
+        );
         let end = stream.send(&head, beats, held).await;
         self.events = stream.events;
+        self.streamed(end)
+    }
+
+    /// How the connection goes on after a stream.
+    pub(super) fn streamed(&self, end: Result<(), Broke>) -> Result<Next, End> {
         match end {
             Ok(()) => Ok(self.next()),
             Err(Broke::Gone) => Err(End::Gone),
             Err(Broke::Cut(how)) => Err(End::Broken(how)),
+        }
+    }
+
+    /// How the end of a body is told whose length is not.
+    pub(super) fn unknown_length(&self) -> Ends {
+        match self.head.version {
+            Version::Http10 | Version::Http2(_) => Ends::Close,
+            Version::Http11 => Ends::Chunked,
         }
     }
 
@@ -121,10 +144,11 @@ impl<C: Carrier> Exchange<'_, C> {
     fn written(&mut self, page: Page) -> (Ends, Vec<u8>) {
         let (ends, content_type) = match page.status {
             204 | 304 => (Ends::Empty, ""),
+            _ if page.chunked => (self.unknown_length(), page.content_type),
             _ => (Ends::Length(page.body.len()), page.content_type),
         };
         let head = self.head_of(page.status, content_type, ends, page.fields);
-        let mut body = page.body.into_bytes();
+        let mut body = page.body;
         if self.order.gzip {
             disguise(&mut body, true);
         }
@@ -135,7 +159,7 @@ impl<C: Carrier> Exchange<'_, C> {
         (ends, ends.piece(&body))
     }
 
-    fn head_of(
+    pub(super) fn head_of(
         &self,
         status: u16,
         content_type: &'static str,
@@ -147,6 +171,7 @@ impl<C: Carrier> Exchange<'_, C> {
         }
         let early = matches!(self.order.instead, Some(Instead::Early(_)));
         Answer {
+            server: self.server(),
             status,
             content_type,
             ends,

@@ -5,7 +5,10 @@
 use serde_json::{Value, json};
 
 use super::proto::Writer;
-use super::{Model, Signature, VERSION};
+use super::{Asked, Model, Signature, VERSION};
+use crate::page::Page;
+use crate::request::Head;
+use crate::settings::Settings;
 
 const EXTENSIONS: [&str; 13] = [
     "classification",
@@ -24,14 +27,58 @@ const EXTENSIONS: [&str; 13] = [
 ];
 const RELEASE: &str = "2.51.0";
 
+/// The answer to what is not inference.
+pub(crate) fn beside(head: &Head, settings: &Settings) -> Page {
+    let path = head.path().strip_prefix("/v2").unwrap_or_default();
+    let reads = head.method == "GET" || head.method == "HEAD";
+    let health = |well: bool| bare(if well { 200 } else { 400 }, String::new());
+    let not_found = || bare(404, error("Not Found"));
+    if Asked::of(head.path()).is_some() {
+        return bare(405, error("Method Not Allowed"));
+    }
+    match path {
+        "" if reads => Page::json(200, server()),
+        "/health/live" if reads => health(true),
+        "/health/ready" if reads => health(settings.healthy),
+        "/repository/index" if head.method == "POST" => Page::json(200, index()),
+        _ => match path.strip_prefix("/models/") {
+            Some(target) if reads => of_a_model(target, settings),
+            Some(_) | None => not_found(),
+        },
+    }
+}
+
+/// The answer to `MODEL`, `MODEL/ready` and both with a version.
+fn of_a_model(target: &str, settings: &Settings) -> Page {
+    let (target, ready) = match target.strip_suffix("/ready") {
+        Some(target) => (target, true),
+        None => (target, false),
+    };
+    let (name, version) = target.split_once("/versions/").unwrap_or((target, ""));
+    match (Model::find(name, version), ready) {
+        (Ok(found), false) => Page::json(200, model(found)),
+        (Err(fault), false) => Page::json(fault.kind.status(), error(&fault.message)),
+        (Ok(_), true) if settings.healthy => bare(200, String::new()),
+        (Ok(_) | Err(_), true) => bare(400, error("Model version not ready")),
+    }
+}
+
+/// A page of the web server under Triton.
+pub(super) fn bare(status: u16, body: String) -> Page {
+    Page {
+        content_type: "text/plain",
+        ..Page::json(status, body)
+    }
+}
+
 /// The page of `/v2`.
-pub(crate) fn server() -> String {
+fn server() -> String {
     let extensions = json!(EXTENSIONS);
     format!("{{\"name\":\"triton\",\"version\":\"{RELEASE}\",\"extensions\":{extensions}}}")
 }
 
 /// The page of `/v2/models/MODEL`.
-pub(crate) fn model(model: Model) -> String {
+fn model(model: Model) -> String {
     let tensors = |signature: Signature| {
         let listed: Vec<String> = signature
             .iter()
@@ -51,7 +98,7 @@ pub(crate) fn model(model: Model) -> String {
 }
 
 /// The page of `/v2/repository/index`.
-pub(crate) fn index() -> String {
+fn index() -> String {
     let listed = Model::ALL.map(|model| {
         let name = model.name();
         format!("{{\"name\":\"{name}\",\"version\":\"{VERSION}\",\"state\":\"READY\"}}")
