@@ -24,6 +24,7 @@ use crate::wire::{Gone, Wire};
 
 mod answer;
 mod tensors;
+mod upgrade;
 
 /// How the connection goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -188,6 +189,9 @@ impl<C: Carrier> Exchange<'_, C> {
         }
         if let Some(instead) = self.order.instead {
             return self.instead(instead).await;
+        }
+        if upgrade::is_asked(&self.head) && self.carrier.wire().is_some() {
+            return self.tunnel().await;
         }
         if let Some(asked) = triton {
             return self.triton(&asked, &body).await;

@@ -148,7 +148,8 @@ impl Head {
     }
 }
 
-fn has_token(value: &str, token: &str) -> bool {
+/// Whether a list of tokens has this one.
+pub(crate) fn has_token(value: &str, token: &str) -> bool {
     value
         .split(',')
         .any(|found| found.trim().eq_ignore_ascii_case(token))

@@ -15,5 +15,6 @@ mod misbehaves;
 mod scripts;
 mod shape;
 mod triton;
+mod tunnel;
 
 const DEADLINE: Duration = Duration::from_secs(20);
