@@ -19,6 +19,7 @@ use crate::order::How;
 use crate::script::{self, Script, Stop};
 use crate::seen::Open;
 use crate::socket::Socket;
+use crate::tls::Tls;
 use crate::wire::Wire;
 
 /// What an engine speaks at one of its addresses. The default is HTTP/1.1, without TLS.
@@ -26,6 +27,8 @@ use crate::wire::Wire;
 pub struct Door {
     /// The protocol.
     pub speaks: Speaks,
+    /// With what TLS; `None`: in the clear.
+    pub tls: Option<Tls>,
 }
 
 /// A protocol.
@@ -67,6 +70,16 @@ impl Door {
     pub fn http2() -> Door {
         Door {
             speaks: Speaks::Http2(Windows::default()),
+            tls: None,
+        }
+    }
+
+    /// The same door behind TLS.
+    #[must_use]
+    pub fn with(self, tls: Tls) -> Door {
+        Door {
+            tls: Some(tls),
+            ..self
         }
     }
 }
@@ -114,7 +127,16 @@ pub(crate) async fn serve(
 }
 
 async fn connection(socket: Socket, door: Arc<Door>, shared: Arc<Shared>) {
-    let open = shared.ledger.connected();
+    let mut open = shared.ledger.connected();
+    let mut socket = socket;
+    if let Some(tls) = &door.tls {
+        let Ok((inner, handshake)) = tls.accept(socket).await else {
+            shared.ledger.refused();
+            return;
+        };
+        socket = inner;
+        open.handshake = Some(Arc::new(handshake));
+    }
     match &door.speaks {
         Speaks::Http1 => http1(Http1::new(Wire::new(socket)), &shared, &open).await,
         Speaks::Http2(windows) => http2::serve(socket, *windows, &shared, &open).await,
@@ -137,7 +159,7 @@ async fn http1(mut http: Http1, shared: &Shared, open: &Open) {
             }
         }
         used = true;
-        match exchange(&mut http, shared, open.number).await {
+        match exchange(&mut http, shared, open).await {
             Next::Again => {}
             Next::Gone | Next::Close => break,
             Next::Reset => return http.wire.reset().await,

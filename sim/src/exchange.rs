@@ -17,7 +17,7 @@ use crate::order::{How, Instead, Order};
 use crate::page::Page;
 use crate::request::Head;
 use crate::script::{self, Script};
-use crate::seen::Ending;
+use crate::seen::{Ending, Open};
 use crate::settings::Settings;
 use crate::triton::Asked;
 use crate::wire::{Gone, Wire};
@@ -40,7 +40,7 @@ pub(crate) enum Next {
 }
 
 /// Answers the next request of a connection of HTTP/1.
-pub(crate) async fn exchange(http: &mut Http1, shared: &Shared, connection: u64) -> Next {
+pub(crate) async fn exchange(http: &mut Http1, shared: &Shared, open: &Open) -> Next {
     let head = match Head::read(&mut http.wire).await {
         Ok(head) => head,
         Err(Unread::Gone) => return Next::Close,
@@ -49,7 +49,7 @@ pub(crate) async fn exchange(http: &mut Http1, shared: &Shared, connection: u64)
             return refuse(&mut http.wire, unread).await;
         }
     };
-    let number = shared.ledger.arrived(connection, &head);
+    let number = shared.ledger.arrived(open, &head);
     answer(http, shared, head, number).await
 }
 

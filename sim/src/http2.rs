@@ -76,7 +76,7 @@ async fn accept(
             accepted = connection.accept() => match accepted {
                 Some(Ok((request, respond))) => {
                     let head = head(&request, respond.stream_id().as_u32());
-                    let number = shared.ledger.arrived(open.number, &head);
+                    let number = shared.ledger.arrived(open, &head);
                     let lane = Lane::new(shared.ledger.clone(), number, request.into_body(), respond);
                     streams.spawn(stream(lane, head, shared.clone(), wholes.clone()));
                 }

@@ -18,6 +18,7 @@ mod args;
 mod body;
 mod call;
 mod carrier;
+pub mod certs;
 mod chance;
 mod delay;
 mod door;
@@ -40,6 +41,7 @@ mod socket;
 mod story;
 mod stream;
 mod tally;
+mod tls;
 mod tokens;
 mod triton;
 mod vllm;
@@ -56,6 +58,7 @@ pub use refuse::{Refusing, refusing_address};
 pub use script::{Cuts, Script, Step};
 pub use seen::{Ended, Ending, Seen, Stream};
 pub use settings::{Misbehaviour, MisbehaviourError, Settings, When};
+pub use tls::{Handshake, Tls, TlsError};
 pub use tokens::{Tokens, TokensError};
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::request::{Head, Version};
+use crate::tls::Handshake;
 
 /// So many requests are kept.
 pub const MOST_REQUESTS: usize = 1_000;
@@ -55,6 +56,8 @@ pub struct Request {
     pub body: Option<Vec<u8>>,
     /// Bytes of the body read until now.
     pub received: u64,
+    /// What the client said in its connection's handshake; `None` in the clear.
+    pub tls: Option<Arc<Handshake>>,
     /// `Some` for a stream of HTTP/2.
     pub stream: Option<Stream>,
     /// When its head was read.
@@ -150,25 +153,27 @@ impl Ledger {
         });
         Open {
             number,
+            handshake: None,
             ledger: self.clone(),
         }
     }
 
     /// Gives the request its number.
-    pub(crate) fn arrived(&self, connection: u64, head: &Head) -> u64 {
+    pub(crate) fn arrived(&self, open: &Open, head: &Head) -> u64 {
         let mut number = 0;
         self.0.send_modify(|seen| {
             seen.count += 1;
             number = seen.count;
             seen.keep(Request {
                 number,
-                connection,
+                connection: open.number,
                 method: head.method.clone(),
                 target: head.target.clone(),
                 head: head.raw.clone(),
                 headers: head.headers.clone(),
                 body: None,
                 received: 0,
+                tls: open.handshake.clone(),
                 stream: match head.version {
                     Version::Http10 | Version::Http11 => None,
                     Version::Http2(id) => Some(Stream {
@@ -266,6 +271,7 @@ impl Seen {
 /// An open connection, counted until dropped.
 pub(crate) struct Open {
     pub(crate) number: u64,
+    pub(crate) handshake: Option<Arc<Handshake>>,
     ledger: Arc<Ledger>,
 }
 
@@ -290,9 +296,10 @@ mod tests {
 
     #[test]
     fn requests_are_bounded_and_counts_are_not() {
-        let ledger = Ledger::default();
+        let ledger = Arc::new(Ledger::default());
+        let open = ledger.connected();
         for _ in 0..MOST_REQUESTS + 5 {
-            let number = ledger.arrived(1, &Head::default());
+            let number = ledger.arrived(&open, &Head::default());
             ledger.read(number, b"body");
             ledger.ended(number, Ending::Refused);
         }

@@ -8,12 +8,14 @@ use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
+use tokio_rustls::server::TlsStream;
 
 /// An accepted connection.
 #[derive(Debug)]
 pub(crate) enum Socket {
     Tcp(TcpStream),
     Unix(UnixStream),
+    Tls(Box<TlsStream<Socket>>),
 }
 
 impl Socket {
@@ -23,6 +25,7 @@ impl Socket {
             // Fails only on a socket that is closed already.
             Socket::Tcp(stream) => drop(stream.set_zero_linger()),
             Socket::Unix(_) => {}
+            Socket::Tls(stream) => stream.get_ref().0.reset_when_closed(),
         }
     }
 
@@ -30,6 +33,7 @@ impl Socket {
         match self.get_mut() {
             Socket::Tcp(stream) => Pin::new(stream),
             Socket::Unix(stream) => Pin::new(stream),
+            Socket::Tls(stream) => Pin::new(stream),
         }
     }
 }

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use h2::client::{ResponseFuture, SendRequest};
 use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, Request};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
@@ -33,6 +34,12 @@ impl Http2 {
     pub(super) async fn connect(address: SocketAddr) -> Http2 {
         let stream = TcpStream::connect(address).await.unwrap();
         stream.set_nodelay(true).unwrap();
+        Http2::over(stream).await
+    }
+
+    pub(super) async fn over(
+        stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    ) -> Http2 {
         let (send, connection) = within(h2::client::handshake(stream)).await.unwrap();
         Http2 {
             send,

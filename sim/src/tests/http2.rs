@@ -120,6 +120,7 @@ async fn streams_are_bounded_where_the_engine_says_so() {
     };
     let door = Door {
         speaks: Speaks::Http2(windows),
+        tls: None,
     };
     let client = Http2::connect(engine.open(door).await.unwrap()).await;
     engine.play([Frames(vec![Act::WaitForReset])]);
@@ -145,6 +146,7 @@ async fn a_door_may_speak_scripted_bytes() {
     ]);
     let door = Door {
         speaks: Speaks::Bytes(script),
+        tls: None,
     };
     let mut client = Client::connect(engine.open(door).await.unwrap()).await;
     client.send(b"PRI").await;
