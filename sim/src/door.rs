@@ -18,6 +18,7 @@ use crate::http2;
 use crate::order::How;
 use crate::script::{self, Script, Stop};
 use crate::seen::Open;
+use crate::sigterm::Sigterm;
 use crate::socket::Socket;
 use crate::tls::Tls;
 use crate::wire::Wire;
@@ -115,6 +116,8 @@ pub(crate) async fn serve(
             // Set, or dropped with the engine: both mean stop.
             _ = stop.changed() => break,
             accepted = listener.accept() => match accepted {
+                // A connection that comes now is accepted by the kernel and ended by the engine.
+                Ok(socket) if *shared.sigterm.borrow() == Some(Sigterm::Resets) => socket.reset_when_closed(),
                 Ok(socket) => drop(connections.spawn(connection(socket, door.clone(), shared.clone()))),
                 // Out of file descriptors: some will be free soon.
                 Err(_) => sleep(Duration::from_millis(10)).await,

@@ -21,6 +21,7 @@ use crate::queue::Queue;
 use crate::script::Script;
 use crate::seen::{Ledger, Seen};
 use crate::settings::Settings;
+use crate::sigterm::Sigterm;
 use crate::tally::Tally;
 
 /// A running engine. It stops when dropped.
@@ -41,6 +42,7 @@ pub(crate) struct Shared {
     turns: AtomicU64,
     pub(crate) scripts: Queue<Script>,
     pub(crate) frames: Queue<Frames>,
+    pub(crate) sigterm: watch::Sender<Option<Sigterm>>,
 }
 
 impl Engine {
@@ -77,6 +79,7 @@ impl Engine {
             turns: AtomicU64::new(0),
             scripts: Queue::default(),
             frames: Queue::default(),
+            sigterm: watch::Sender::new(None),
         });
         let engine = Engine {
             address,
@@ -146,6 +149,11 @@ impl Engine {
     /// Changes what the engine is like, from the next request on.
     pub fn set(&self, settings: Settings) {
         self.shared.settings.send_replace(Arc::new(settings));
+    }
+
+    /// Behaves from now on as after a SIGTERM. It does not end by that: [`Engine::stop`] ends it.
+    pub fn sigterm(&self, how: Sigterm) {
+        self.shared.sigterm.send_replace(Some(how));
     }
 
     /// Plays `script` to every request whose header `x-sim-script` is `name`.

@@ -37,6 +37,7 @@ mod request;
 mod script;
 pub mod seen;
 mod settings;
+mod sigterm;
 mod socket;
 mod story;
 mod stream;
@@ -58,6 +59,7 @@ pub use refuse::{Refusing, refusing_address};
 pub use script::{Cuts, Script, Step};
 pub use seen::{Ended, Ending, Seen, Stream};
 pub use settings::{Misbehaviour, MisbehaviourError, Settings, When};
+pub use sigterm::Sigterm;
 pub use tls::{Handshake, Tls, TlsError};
 pub use tokens::{Tokens, TokensError};
 

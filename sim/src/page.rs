@@ -7,6 +7,7 @@ use crate::engine::Shared;
 use crate::http::{CREATED, Server, reason};
 use crate::request::Head;
 use crate::settings::Settings;
+use crate::sigterm::Sigterm;
 use crate::triton;
 use crate::vllm;
 
@@ -65,7 +66,12 @@ impl Page {
         let running = || shared.ledger.look().borrow().running;
         match (head.path(), head.method.as_str()) {
             ("/health" | "/ping", "GET" | "HEAD") => {
-                Page::empty(if settings.healthy { 200 } else { 503 })
+                let leaves = *shared.sigterm.borrow() == Some(Sigterm::Serves);
+                Page::empty(if settings.healthy && !leaves {
+                    200
+                } else {
+                    503
+                })
             }
             ("/version", "GET" | "HEAD") => Page::json(200, "{\"version\":\"0.32.0\"}".into()),
             ("/load", "GET" | "HEAD") => {

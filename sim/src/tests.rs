@@ -14,6 +14,7 @@ mod http2;
 mod misbehaves;
 mod scripts;
 mod shape;
+mod sigterm;
 mod tls;
 mod triton;
 mod tunnel;

@@ -104,6 +104,7 @@ impl<C: Carrier> Exchange<'_, C> {
             &self.order,
             &VLLM,
             self.settings.keep_alive,
+            self.shared.sigterm.subscribe(),
         );
         let end = stream.send(&head, beats, held).await;
         self.events = stream.events;

@@ -85,7 +85,14 @@ impl<C: Carrier> Exchange<'_, C> {
         let ends = self.unknown_length();
         let content_type = "text/event-stream; charset=utf-8";
         let head = self.head_of(status, content_type, ends, Vec::new());
-        let mut stream = Stream::new(self.carrier, ends, &self.order, &TRITON, None);
+        let mut stream = Stream::new(
+            self.carrier,
+            ends,
+            &self.order,
+            &TRITON,
+            None,
+            self.shared.sigterm.subscribe(),
+        );
         let end = stream.send(&head, beats, &mut held).await;
         self.events = stream.events;
         self.streamed(end)
