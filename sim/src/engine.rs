@@ -43,6 +43,7 @@ pub(crate) struct Shared {
     pub(crate) scripts: Queue<Script>,
     pub(crate) frames: Queue<Frames>,
     pub(crate) sigterm: watch::Sender<Option<Sigterm>>,
+    pub(crate) go_away: watch::Sender<()>,
 }
 
 impl Engine {
@@ -80,6 +81,7 @@ impl Engine {
             scripts: Queue::default(),
             frames: Queue::default(),
             sigterm: watch::Sender::new(None),
+            go_away: watch::Sender::new(()),
         });
         let engine = Engine {
             address,
@@ -106,7 +108,14 @@ impl Engine {
     /// # Errors
     /// When no port can be bound.
     pub async fn open(&self, door: Door) -> io::Result<SocketAddr> {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+        self.open_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?, door)
+    }
+
+    /// Listens on `listener` too, and gives its address.
+    ///
+    /// # Errors
+    /// When the listener has no address.
+    pub fn open_on(&self, listener: TcpListener, door: Door) -> io::Result<SocketAddr> {
         let address = listener.local_addr()?;
         self.open_door(Listener::Tcp(listener), door);
         Ok(address)
@@ -149,6 +158,12 @@ impl Engine {
     /// Changes what the engine is like, from the next request on.
     pub fn set(&self, settings: Settings) {
         self.shared.settings.send_replace(Arc::new(settings));
+    }
+
+    /// Sends GOAWAY on every connection of HTTP/2 that is open now. Each ends once its streams are answered; new
+    /// connections are taken as before.
+    pub fn go_away(&self) {
+        self.shared.go_away.send_replace(());
     }
 
     /// Behaves from now on as after a SIGTERM. It does not end by that: [`Engine::stop`] ends it.

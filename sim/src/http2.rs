@@ -42,15 +42,20 @@ pub(crate) type Wholes = mpsc::Sender<Whole>;
 /// Waiting wishes of a connection's streams; more have to wait, which harms nobody.
 const MOST_WISHES: usize = 16;
 
+/// The overhead of small DATA frames that a connection may hold unread.
+const DATA_FRAMES: usize = 1 << 30;
+
 /// Serves a connection to its end.
 pub(crate) async fn serve(socket: Socket, windows: Windows, shared: &Arc<Shared>, open: &Open) {
     let mut builder = Builder::new();
     builder
         .initial_window_size(windows.stream)
         .initial_connection_window_size(windows.connection)
-        // Tests reset as many streams as they like.
+        // Clients reset as many streams, and cut bodies as small, as they like.
         .max_concurrent_reset_streams(usize::MAX)
-        .max_pending_accept_reset_streams(usize::MAX);
+        .max_pending_accept_reset_streams(usize::MAX)
+        .max_local_error_reset_streams(None)
+        .data_frame_budget(DATA_FRAMES);
     if let Some(streams) = windows.streams {
         builder.max_concurrent_streams(streams);
     }
@@ -71,6 +76,7 @@ async fn accept(
     streams: &mut JoinSet<()>,
 ) {
     let (wholes, mut wishes) = mpsc::channel(MOST_WISHES);
+    let mut go_away = shared.go_away.subscribe();
     loop {
         tokio::select! {
             accepted = connection.accept() => match accepted {
@@ -82,6 +88,7 @@ async fn accept(
                 }
                 Some(Err(_)) | None => return,
             },
+            Ok(()) = go_away.changed() => connection.graceful_shutdown(),
             Some(wish) = wishes.recv() => match wish {
                 Whole::GoAway => connection.graceful_shutdown(),
                 Whole::Abort(reason) => connection.abrupt_shutdown(reason),

@@ -126,6 +126,41 @@ async fn goaway_lets_the_answer_go_on_and_takes_no_more() {
 }
 
 #[tokio::test]
+async fn goaway_is_sent_to_idle_connections_too() {
+    let (engine, client) = started().await;
+    assert_eq!(client.ask("/a", &[], "").await.status, 404);
+    engine.go_away();
+    within(client.driver).await.unwrap().unwrap();
+    let client = Http2::connect(engine.address()).await;
+    assert_eq!(
+        client.ask("/a", &[], "").await.status,
+        404,
+        "a new one is taken"
+    );
+}
+
+#[tokio::test]
+async fn a_body_may_come_in_any_number_of_frames() {
+    let (engine, client) = playing([
+        Act::Read(1),
+        Act::Pause(MOMENT),
+        Act::ReadToEnd,
+        Act::HeadOnly(200, fields([])),
+    ])
+    .await;
+    let (response, mut send) = client.begin("/a", &[]).await;
+    for _ in 0..20_000 {
+        send.send_data("x".into(), false).unwrap();
+    }
+    send.send_data(Bytes::new(), true).unwrap();
+    assert_eq!(within(answer(response)).await.status, 200);
+    assert_eq!(
+        seen(&engine, |seen| seen.ended == 1).await.requests[0].received,
+        20_000
+    );
+}
+
+#[tokio::test]
 async fn a_connection_ends_with_a_code_or_without_a_word() {
     for (act, code) in [
         (Act::Abort(11), Some(Reason::ENHANCE_YOUR_CALM)),
