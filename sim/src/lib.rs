@@ -62,6 +62,7 @@ pub use settings::{Misbehaviour, MisbehaviourError, Settings, When};
 pub use sigterm::Sigterm;
 pub use tls::{Handshake, Tls, TlsError};
 pub use tokens::{Tokens, TokensError};
+pub use triton::{WordsRequest, grpc_messages};
 
 #[cfg(test)]
 mod tests;

@@ -5,12 +5,12 @@
 use std::time::Duration;
 
 mod client;
-mod client2;
 mod closes;
 mod frames;
 mod grpc;
 mod http;
 mod http2;
+mod http2_client;
 mod misbehaves;
 mod scripts;
 mod shape;

@@ -3,6 +3,7 @@
 //! In: a model and its input tensors, however they came. Out: replies, each with the wait before it. Never reads or
 //! writes a wire format itself: that is done by the modules below. What holds of them was recorded from Triton 2.51.
 
+mod ask;
 pub(crate) mod grpc;
 mod infer;
 mod json;
@@ -12,6 +13,7 @@ mod proto;
 mod replies;
 mod tensor;
 
+pub use ask::{WordsRequest, grpc_messages};
 pub(crate) use json::{Asked, Call, ERROR_EVENT, Verb, generated, inferred, one_expected};
 pub(crate) use page::{beside, error};
 pub(crate) use replies::{Replies, Reply};

@@ -6,8 +6,8 @@ use bytes::Bytes;
 use h2::Reason;
 
 use super::client::within;
-use super::client2::{Http2, answer};
 use super::http2::{seen, started};
+use super::http2_client::{Http2, answer};
 use crate::{Act, Ending, Engine, Frames, fields};
 
 /// An engine that plays these acts to the first request.

@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use super::DEADLINE;
 use super::client::within;
-use super::client2::{Answer, Http2, answer};
 use super::http2::{seen, started};
-use crate::{Ending, Settings};
+use super::http2_client::{Answer, Http2, answer};
+use crate::{Ending, Settings, WordsRequest, grpc_messages};
 
 /// One call of the recorded session.
 #[derive(Default)]
@@ -44,7 +44,9 @@ fn recorded() -> BTreeMap<u64, Recorded> {
             }
             ("client->server", Err(_)) => call.sent.extend(bytes),
             (_, Ok(headers)) => call.heads.push(headers),
-            (_, Err(_)) => call.messages.push(bytes),
+            (_, Err(_)) => call
+                .messages
+                .extend(grpc_messages(&bytes).into_iter().map(<[u8]>::to_vec)),
         }
     }
     calls
@@ -65,17 +67,13 @@ fn sorted(headers: &HeaderMap) -> Vec<(String, String)> {
     listed
 }
 
-/// Messages as they were framed, whatever the frames of HTTP/2 were.
+/// The messages of an answer, whatever the frames of HTTP/2 were.
 fn messages(answer: &Answer) -> Vec<Vec<u8>> {
     let all = answer.pieces.concat();
-    let mut rest = all.as_slice();
-    let mut messages = Vec::new();
-    while let Some(length) = rest.get(1..5) {
-        let length = u32::from_be_bytes(length.try_into().unwrap()) as usize + 5;
-        messages.push(rest[..length].to_vec());
-        rest = &rest[length..];
-    }
-    messages
+    grpc_messages(&all)
+        .into_iter()
+        .map(<[u8]>::to_vec)
+        .collect()
 }
 
 async fn call(client: &Http2, path: &str, fields: &[(&str, &str)], body: Vec<u8>) -> Answer {
@@ -120,25 +118,70 @@ fn check(stream: u64, answer: &Answer, recorded: &Recorded) {
 
 const STREAM: &str = "/inference.GRPCInferenceService/ModelStreamInfer";
 
-/// The request of the recorded call with this number.
-fn request(stream: u64) -> Vec<u8> {
-    recorded().remove(&stream).unwrap().sent
+/// A request for so many words.
+fn words(words: i32) -> WordsRequest {
+    WordsRequest {
+        id: "s1".into(),
+        words,
+        delay_ms: Some(20),
+        ..WordsRequest::default()
+    }
 }
 
-/// A request for two words an hour apart, with the recorded form.
-fn slow() -> Vec<u8> {
-    let mut request = request(23);
-    // Its last input is the delay in milliseconds.
-    let delay = request.len() - 4;
-    request[delay..].copy_from_slice(&3_600_000_i32.to_le_bytes());
-    request
+/// One that fails at its third word.
+fn failing() -> Vec<u8> {
+    let fail_after = Some(2);
+    WordsRequest {
+        fail_after,
+        ..words(5)
+    }
+    .framed()
+}
+
+#[test]
+fn a_request_is_written_as_nvidias_client_writes_it() {
+    let mut calls = recorded();
+    let mut check = |stream, request: WordsRequest| {
+        let sent = calls.remove(&stream).unwrap().sent;
+        assert!(sent.starts_with(&request.framed()), "{stream}");
+    };
+    check(23, words(4));
+    let named = |id: &str, request| WordsRequest {
+        id: id.into(),
+        ..request
+    };
+    let empty_final = true;
+    check(
+        25,
+        named(
+            "s2",
+            WordsRequest {
+                empty_final,
+                ..words(3)
+            },
+        ),
+    );
+    check(
+        29,
+        named(
+            "s5",
+            WordsRequest {
+                fail_after: Some(2),
+                ..words(5)
+            },
+        ),
+    );
 }
 
 #[tokio::test]
 async fn a_cancelled_stream_is_seen_and_frees_the_model() {
     let (engine, client) = started().await;
+    let slow = WordsRequest {
+        delay_ms: Some(3_600_000),
+        ..words(2)
+    };
     let (response, mut send) = client.begin(STREAM, &[]).await;
-    send.send_data([slow(), request(23)].concat().into(), false)
+    send.send_data([slow.framed(), words(4).framed()].concat().into(), false)
         .unwrap();
     let (_, mut body) = within(response).await.unwrap().into_parts();
     assert!(within(body.data()).await.unwrap().is_ok());
@@ -158,7 +201,7 @@ async fn a_cancelled_stream_is_seen_and_frees_the_model() {
 async fn an_error_ends_the_stream_with_a_status_where_the_client_wants_that() {
     let (_engine, client) = started().await;
     let strict = [("triton_grpc_error", "true")];
-    let answer = call(&client, STREAM, &strict, request(29)).await;
+    let answer = call(&client, STREAM, &strict, failing()).await;
     let trailers = answer.trailers.unwrap();
     assert_eq!(trailers["grpc-status"], "13");
     assert_eq!(
@@ -167,7 +210,7 @@ async fn an_error_ends_the_stream_with_a_status_where_the_client_wants_that() {
     );
 
     // Nothing was sent before: one head says it all.
-    let unknown = request(13);
+    let unknown = recorded().remove(&13).unwrap().sent;
     let answer = call(&client, STREAM, &strict, unknown.clone()).await;
     assert_eq!(
         (&answer.headers["grpc-status"], answer.pieces.len()),
@@ -185,7 +228,8 @@ async fn an_error_ends_the_stream_with_a_status_where_the_client_wants_that() {
 #[tokio::test]
 async fn calls_misbehave_as_ordered() {
     let (engine, client) = started().await;
-    let ask = async |order: &str| call(&client, STREAM, &[("x-sim", order)], request(23)).await;
+    let ask =
+        async |order: &str| call(&client, STREAM, &[("x-sim", order)], words(4).framed()).await;
     let answer = ask("cut=2;how=rst").await;
     assert_eq!(
         (messages(&answer).len(), answer.reason()),
@@ -195,7 +239,7 @@ async fn calls_misbehave_as_ordered() {
     assert_eq!(ask("reset").await.reason(), Some(Reason::INTERNAL_ERROR));
     assert_eq!(ask("nonsense").await.headers["grpc-status"], "3");
     let (response, mut send) = client.begin(STREAM, &[("x-sim", "stall=1")]).await;
-    send.send_data(request(23).into(), true).unwrap();
+    send.send_data(words(4).framed().into(), true).unwrap();
     let (_, mut body) = within(response).await.unwrap().into_parts();
     assert!(within(body.data()).await.unwrap().is_ok());
     drop(body);
@@ -217,7 +261,7 @@ async fn health_is_told_once_and_watched() {
         let answer = call(&client, "/grpc.health.v1.Health/Check", &[], empty.clone()).await;
         messages(&answer)[0].clone()
     };
-    assert_eq!(check().await, b"\0\0\0\0\x02\x08\x01");
+    assert_eq!(check().await, b"\x08\x01");
     let (response, mut send) = client.begin("/grpc.health.v1.Health/Watch", &[]).await;
     send.send_data(empty.clone().into(), true).unwrap();
     let (_, mut body) = within(response).await.unwrap().into_parts();
@@ -230,14 +274,10 @@ async fn health_is_told_once_and_watched() {
         within(body.data()).await.unwrap().unwrap(),
         &b"\0\0\0\0\x02\x08\x02"[..]
     );
-    assert_eq!(check().await, b"\0\0\0\0\x02\x08\x02");
+    assert_eq!(check().await, b"\x08\x02");
     let path = "/inference.GRPCInferenceService/ServerReady";
     let answer = call(&client, path, &[], empty).await;
-    assert_eq!(
-        messages(&answer),
-        [[0; 5]],
-        "not ready is the empty message"
-    );
+    assert_eq!(messages(&answer), [b""], "not ready is the empty message");
     send.send_reset(Reason::CANCEL);
     assert!(engine.wait_for(|seen| seen.ended == 4, DEADLINE).await);
 }

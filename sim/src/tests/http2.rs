@@ -5,8 +5,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::DEADLINE;
 use super::client::{Client, End, chat, within};
-use super::client2::Http2;
 use super::frames::MOMENT;
+use super::http2_client::Http2;
 use crate::{Act, Door, Engine, Frames, Script, Seen, Settings, Speaks, Step, Windows};
 
 pub(super) async fn started() -> (Engine, Http2) {

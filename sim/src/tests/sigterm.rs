@@ -6,7 +6,7 @@ use tokio::time::timeout;
 
 use super::DEADLINE;
 use super::client::{Answer, Client, End, STREAM, chat, order, post};
-use super::client2::Http2;
+use super::http2_client::Http2;
 use crate::{Ending, Engine, Settings, Sigterm};
 
 /// Stands in every token event and in no other.

@@ -13,7 +13,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto::ring};
 
 use super::DEADLINE;
 use super::client::{chat, order, within};
-use super::client2::Http2;
+use super::http2_client::Http2;
 use crate::certs::{Authority, Certificate};
 use crate::{Door, Ending, Engine, Settings, Tls};
 

@@ -17,7 +17,7 @@ pub(crate) struct Infer {
     pub(crate) empty_final: bool,
 }
 
-const EMPTY_FINAL: &str = "triton_enable_empty_final_response";
+pub(super) const EMPTY_FINAL: &str = "triton_enable_empty_final_response";
 
 impl Infer {
     pub(crate) fn read(message: &[u8]) -> Result<Infer, Fault> {

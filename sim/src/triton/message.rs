@@ -65,9 +65,13 @@ pub(crate) async fn send(lane: &mut Lane, message: &[u8]) -> Result<(), Gone> {
         ];
         lane.begin(200, map(fields));
     }
+    lane.data(framed(message).into(), false).await
+}
+
+/// A message with gRPC's prefix: not compressed, so long.
+pub(super) fn framed(message: &[u8]) -> Vec<u8> {
     let length = u32::try_from(message.len()).unwrap_or(u32::MAX);
-    let framed = [&[0], &length.to_be_bytes()[..], message].concat();
-    lane.data(framed.into(), false).await
+    [&[0], &length.to_be_bytes()[..], message].concat()
 }
 
 /// Ends a call well. Without a message before it, the status stands in the only head.
