@@ -3,7 +3,7 @@
 //! In: the grammar below, from the header `x-sim` or from the settings. Out: an [`Order`].
 //! Never guesses: what is not in the grammar is refused with a message that says what is.
 //! Over HTTP/2, RST resets the stream and FIN ends the connection; what is no HTTP resets the stream. Of a gRPC call the
-//! messages count; what has to do with text alone does nothing there.
+//! messages count and `error` is its status; what has to do with text alone does nothing there.
 //!
 //! ```text
 //! ORDER = WORD *( ";" WORD )

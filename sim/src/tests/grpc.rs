@@ -236,6 +236,9 @@ async fn calls_misbehave_as_ordered() {
         (2, Some(Reason::INTERNAL_ERROR))
     );
     assert_eq!(ask("status=503").await.status, 503);
+    let answer = ask("error=2").await;
+    assert_eq!(messages(&answer).len(), 2);
+    assert_eq!(answer.trailers.unwrap()["grpc-status"], "13");
     assert_eq!(ask("reset").await.reason(), Some(Reason::INTERNAL_ERROR));
     assert_eq!(ask("nonsense").await.headers["grpc-status"], "3");
     let (response, mut send) = client.begin(STREAM, &[("x-sim", "stall=1")]).await;
@@ -244,8 +247,8 @@ async fn calls_misbehave_as_ordered() {
     assert!(within(body.data()).await.unwrap().is_ok());
     drop(body);
     drop(send);
-    let seen = seen(&engine, |seen| seen.ended == 5).await;
-    let ending = seen.requests[4].ended.unwrap().ending;
+    let seen = seen(&engine, |seen| seen.ended == 6).await;
+    let ending = seen.requests[5].ended.unwrap().ending;
     assert_eq!(ending, Ending::ClientClosed { after_events: 1 });
 }
 

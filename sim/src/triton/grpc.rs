@@ -49,7 +49,7 @@ pub(crate) async fn serve(lane: &mut Lane, head: &Head, shared: &Arc<Shared>) ->
     let end = call.run().await;
     let events = call.sent;
     let (ending, next) = match end {
-        Ok(()) => (Ending::Answered { events }, Next::Again),
+        Ok(()) | Err(End::Told) => (Ending::Answered { events }, Next::Again),
         Err(End::Gone) => (
             Ending::ClientClosed {
                 after_events: events,
@@ -85,8 +85,10 @@ struct Call<'a> {
     asked: bool,
 }
 
-/// Why a call ended without a status.
+/// Why a call ended before its answer did.
 enum End {
+    /// With the status of an error, as ordered.
+    Told,
     Gone,
     Broken(How),
 }
@@ -249,6 +251,10 @@ impl Call<'_> {
             && after == self.sent
         {
             return Err(End::Broken(how));
+        }
+        if self.order.error == Some(self.sent) {
+            self.fail(&Fault::new(Kind::Internal, "ordered: an error"))?;
+            return Err(End::Told);
         }
         send(self.lane, message).await?;
         self.sent += 1;
