@@ -15,6 +15,9 @@ pub struct Args {
     /// The address to listen on; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:8100")]
     pub listen: SocketAddr,
+    /// One more address, where HTTP/2 is spoken with prior knowledge, gRPC included; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS")]
+    pub http2: Option<SocketAddr>,
     /// The model served; a request that names another gets 404
     #[arg(long, default_value = "tiny")]
     pub model: String,

@@ -1,35 +1,36 @@
-//! A running engine: its listener, its connections, and what may be asked of it from outside.
+//! A running engine: its doors, what its connections share, and what may be asked of it from outside.
 //!
-//! In: settings, requests. Out: answers on the wire and what was seen. The task it starts, and all connections, end when
+//! In: settings, requests. Out: answers on the wire and what was seen. The tasks it starts, and all connections, end when
 //! the value is stopped or dropped; nothing runs on after it.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{oneshot, watch};
-use tokio::task::{JoinHandle, JoinSet};
-use tokio::time::{sleep, timeout};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
-use crate::exchange::{Next, exchange};
-use crate::request::Head;
+use crate::door::{self, Door, Listener};
+use crate::frames::Frames;
+use crate::queue::Queue;
 use crate::script::Script;
 use crate::seen::{Ledger, Seen};
 use crate::settings::Settings;
+use crate::sigterm::Sigterm;
 use crate::tally::Tally;
-use crate::wire::Wire;
 
 /// A running engine. It stops when dropped.
 #[derive(Debug)]
 pub struct Engine {
     address: SocketAddr,
     shared: Arc<Shared>,
-    stop: oneshot::Sender<()>,
-    task: JoinHandle<()>,
+    stop: watch::Sender<bool>,
+    doors: Mutex<Vec<JoinHandle<()>>>,
 }
 
 /// What all connections of an engine share.
@@ -39,13 +40,10 @@ pub(crate) struct Shared {
     pub(crate) ledger: Arc<Ledger>,
     pub(crate) tally: Tally,
     turns: AtomicU64,
-    scripts: Mutex<Scripts>,
-}
-
-#[derive(Debug, Default)]
-struct Scripts {
-    queue: VecDeque<Script>,
-    named: BTreeMap<String, Script>,
+    pub(crate) scripts: Queue<Script>,
+    pub(crate) frames: Queue<Frames>,
+    pub(crate) sigterm: watch::Sender<Option<Sigterm>>,
+    pub(crate) go_away: watch::Sender<()>,
 }
 
 impl Engine {
@@ -65,7 +63,7 @@ impl Engine {
     /// When no port can be bound.
     pub async fn scripted(scripts: impl IntoIterator<Item = Script>) -> io::Result<Engine> {
         let engine = Engine::start(Settings::default()).await?;
-        engine.shared.scripts(|held| held.queue.extend(scripts));
+        engine.shared.scripts.extend(scripts);
         Ok(engine)
     }
 
@@ -80,19 +78,65 @@ impl Engine {
             ledger: Arc::default(),
             tally: Tally::default(),
             turns: AtomicU64::new(0),
-            scripts: Mutex::default(),
+            scripts: Queue::default(),
+            frames: Queue::default(),
+            sigterm: watch::Sender::new(None),
+            go_away: watch::Sender::new(()),
         });
-        let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(accept(listener, shared.clone(), stopped));
-        Ok(Engine {
+        let engine = Engine {
             address,
             shared,
-            stop,
-            task,
-        })
+            stop: watch::Sender::new(false),
+            doors: Mutex::default(),
+        };
+        engine.open_door(Listener::Tcp(listener), Door::default());
+        Ok(engine)
     }
 
-    /// Where it listens.
+    /// Starts an engine that speaks HTTP/2 with prior knowledge and nothing else, on a port of the kernel's choice.
+    ///
+    /// # Errors
+    /// When no port can be bound.
+    pub async fn http2(settings: Settings) -> io::Result<Engine> {
+        let engine = Engine::start(settings).await?;
+        let address = engine.open(Door::http2()).await?;
+        Ok(Engine { address, ..engine })
+    }
+
+    /// Listens on one more port of 127.0.0.1, of the kernel's choice, and gives its address.
+    ///
+    /// # Errors
+    /// When no port can be bound.
+    pub async fn open(&self, door: Door) -> io::Result<SocketAddr> {
+        self.open_on(TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?, door)
+    }
+
+    /// Listens on `listener` too, and gives its address.
+    ///
+    /// # Errors
+    /// When the listener has no address.
+    pub fn open_on(&self, listener: TcpListener, door: Door) -> io::Result<SocketAddr> {
+        let address = listener.local_addr()?;
+        self.open_door(Listener::Tcp(listener), door);
+        Ok(address)
+    }
+
+    /// Listens on a Unix socket too, which is made at `path`. Nobody removes it.
+    ///
+    /// # Errors
+    /// When something is there already, or nothing may be made there.
+    pub fn open_path(&self, path: impl AsRef<Path>, door: Door) -> io::Result<()> {
+        self.open_door(Listener::Unix(UnixListener::bind(path)?), door);
+        Ok(())
+    }
+
+    fn open_door(&self, listener: Listener, door: Door) {
+        let stop = self.stop.subscribe();
+        let task = tokio::spawn(door::serve(listener, door, self.shared.clone(), stop));
+        locked(&self.doors).push(task);
+    }
+
+    /// Where it was started to listen.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -116,18 +160,40 @@ impl Engine {
         self.shared.settings.send_replace(Arc::new(settings));
     }
 
-    /// Plays `script` to every request whose header `x-sim-script` is `name`.
-    pub fn add_script(&self, name: &str, script: Script) {
-        self.shared
-            .scripts(|held| held.named.insert(name.to_owned(), script));
+    /// Sends GOAWAY on every connection of HTTP/2 that is open now. Each ends once its streams are answered; new
+    /// connections are taken as before.
+    pub fn go_away(&self) {
+        self.shared.go_away.send_replace(());
     }
 
-    /// Closes the listener and all connections, and waits until they are closed.
+    /// Behaves from now on as after a SIGTERM. It does not end by that: [`Engine::stop`] ends it.
+    pub fn sigterm(&self, how: Sigterm) {
+        self.shared.sigterm.send_replace(Some(how));
+    }
+
+    /// Plays `script` to every request whose header `x-sim-script` is `name`.
+    pub fn add_script(&self, name: &str, script: Script) {
+        self.shared.scripts.insert(name, script);
+    }
+
+    /// Plays these frames to the next requests that come over HTTP/2, one each, in order; GET and HEAD take none.
+    pub fn play(&self, frames: impl IntoIterator<Item = Frames>) {
+        self.shared.frames.extend(frames);
+    }
+
+    /// Plays `frames` to every request over HTTP/2 whose header `x-sim-script` is `name`.
+    pub fn add_frames(&self, name: &str, frames: Frames) {
+        self.shared.frames.insert(name, frames);
+    }
+
+    /// Closes the listeners and all connections, and waits until they are closed.
     pub async fn stop(self) {
-        let Engine { stop, task, .. } = self;
-        // Both fail only when the task has ended already.
-        let _ = stop.send(());
-        let _ = task.await;
+        self.stop.send_replace(true);
+        let doors = std::mem::take(&mut *locked(&self.doors));
+        for door in doors {
+            // Fails only when the task has panicked.
+            let _ = door.await;
+        }
     }
 }
 
@@ -136,63 +202,9 @@ impl Shared {
     pub(crate) fn turn(&self) -> u64 {
         self.turns.fetch_add(1, Relaxed) + 1
     }
-
-    fn scripts<R>(&self, with: impl FnOnce(&mut Scripts) -> R) -> R {
-        // Nothing that runs under the lock can leave it half changed.
-        with(&mut self.scripts.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// The script for a request, if there is one; the name where it names one that is not there.
-    pub(crate) fn script<'a>(&self, head: &'a Head) -> Result<Option<Script>, &'a str> {
-        self.scripts(|held| match head.header("x-sim-script") {
-            Some(name) => held.named.get(name).cloned().map(Some).ok_or(name),
-            None if head.method == "GET" || head.method == "HEAD" => Ok(None),
-            None => Ok(held.queue.pop_front()),
-        })
-    }
 }
 
-async fn accept(listener: TcpListener, shared: Arc<Shared>, mut stopped: oneshot::Receiver<()>) {
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            biased;
-            // Sent, or dropped with the engine: both mean stop.
-            _ = &mut stopped => break,
-            accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => drop(connections.spawn(connection(stream, shared.clone()))),
-                // Out of file descriptors: some will be free soon.
-                Err(_) => sleep(Duration::from_millis(10)).await,
-            },
-            Some(_) = connections.join_next(), if !connections.is_empty() => {}
-        }
-    }
-    drop(listener);
-    connections.shutdown().await;
-}
-
-async fn connection(stream: TcpStream, shared: Arc<Shared>) {
-    let open = shared.ledger.connected();
-    let mut wire = Wire::new(stream);
-    // As in uvicorn, a connection that has not been used yet may wait as long as it likes.
-    let mut used = false;
-    loop {
-        if wire.inbox.is_empty() {
-            let idle = shared.settings.borrow().keep_alive_timeout.filter(|_| used);
-            let first = match idle {
-                Some(idle) => timeout(idle, wire.fill()).await,
-                None => Ok(wire.fill().await),
-            };
-            if !matches!(first, Ok(Ok(()))) {
-                break;
-            }
-        }
-        used = true;
-        match exchange(&mut wire, &shared, open.number).await {
-            Next::Again => {}
-            Next::Close => break,
-            Next::Reset => return wire.reset().await,
-        }
-    }
-    wire.close().await;
+/// What a lock holds. Nothing that runs under the locks of the simulator can leave it half changed.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

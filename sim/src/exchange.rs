@@ -7,46 +7,62 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 
-use crate::body::{self, Framing, Unread};
+use crate::body::Unread;
 use crate::call::{Call, Refusal, Route};
+use crate::carrier::{Carrier, Http1};
 use crate::chance::generator;
 use crate::engine::Shared;
-use crate::http::{Answer, Ends, reason};
+use crate::http::{Answer, Ends, Server};
 use crate::order::{How, Instead, Order};
 use crate::page::Page;
-use crate::request::{Head, LONGEST_BODY};
+use crate::request::Head;
 use crate::script::{self, Script};
-use crate::seen::Ending;
+use crate::seen::{Ending, Open};
 use crate::settings::Settings;
+use crate::triton::Asked;
 use crate::wire::{Gone, Wire};
 
 mod answer;
+mod tensors;
+mod upgrade;
 
 /// How the connection goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// With the next request.
     Again,
+    /// The client has left it, or its stream.
+    Gone,
     /// It ends by FIN.
     Close,
     /// It ends by RST.
     Reset,
 }
 
-/// Answers the next request of a connection.
-pub(crate) async fn exchange(wire: &mut Wire, shared: &Shared, connection: u64) -> Next {
-    let head = match Head::read(wire).await {
+/// Answers the next request of a connection of HTTP/1.
+pub(crate) async fn exchange(http: &mut Http1, shared: &Shared, open: &Open) -> Next {
+    let head = match Head::read(&mut http.wire).await {
         Ok(head) => head,
         Err(Unread::Gone) => return Next::Close,
         Err(unread @ (Unread::Bad | Unread::TooLong)) => {
             shared.ledger.refused();
-            return refuse(wire, unread).await;
+            return refuse(&mut http.wire, unread).await;
         }
     };
-    let number = shared.ledger.arrived(connection, &head);
+    let number = shared.ledger.arrived(open, &head);
+    answer(http, shared, head, number).await
+}
+
+/// Answers a request that was read, and sees it to its end.
+pub(crate) async fn answer(
+    carrier: &mut impl Carrier,
+    shared: &Shared,
+    head: Head,
+    number: u64,
+) -> Next {
     let settings = shared.settings.borrow().clone();
     let mut exchange = Exchange {
-        wire,
+        carrier,
         shared,
         settings,
         order: Order::default(),
@@ -66,7 +82,7 @@ pub(crate) async fn exchange(wire: &mut Wire, shared: &Shared, connection: u64) 
             Ending::ClientClosed {
                 after_events: exchange.events,
             },
-            Next::Close,
+            Next::Gone,
         ),
         Err(End::Broken(How::Fin)) => (
             Ending::Broken {
@@ -80,14 +96,20 @@ pub(crate) async fn exchange(wire: &mut Wire, shared: &Shared, connection: u64) 
             },
             Next::Reset,
         ),
-        Err(End::Refused(unread)) => (Ending::Refused, refuse(exchange.wire, unread).await),
+        Err(End::Refused(unread)) => (
+            Ending::Refused,
+            match exchange.carrier.wire() {
+                Some(wire) => refuse(wire, unread).await,
+                None => Next::Reset,
+            },
+        ),
     };
     shared.ledger.ended(number, ending);
     next
 }
 
-struct Exchange<'a> {
-    wire: &'a mut Wire,
+struct Exchange<'a, C> {
+    carrier: &'a mut C,
     shared: &'a Shared,
     settings: Arc<Settings>,
     order: Order,
@@ -121,24 +143,24 @@ impl From<Unread> for End {
     }
 }
 
-impl Exchange<'_> {
+impl<C: Carrier> Exchange<'_, C> {
     async fn run(&mut self) -> Result<Next, End> {
-        let route = Some(&self.head)
-            .filter(|head| head.method == "POST")
-            .and_then(|head| Route::of(head.path()));
-        if route.is_some() {
+        let posted = Some(&self.head).filter(|head| head.method == "POST");
+        let route = posted.and_then(|head| Route::of(head.path()));
+        let triton = posted.and_then(|head| Asked::of(head.path()));
+        let infers = route.is_some() || triton.is_some();
+        if infers {
             self.turn = self.shared.turn();
         }
-        let framing = self.head.framing()?;
         let order = match self.head.header("x-sim") {
             Some(text) => text.parse(),
-            None if route.is_some() => Ok(self.settings.order(self.turn)),
+            None if infers => Ok(self.settings.order(self.turn)),
             None => Ok(Order::default()),
         };
         match order {
             Ok(order) => self.order = order,
             Err(error) => {
-                self.read_body(framing).await?;
+                self.read_body().await?;
                 return self
                     .page(Page::refusal(&Refusal::header("x-sim", error.to_string())))
                     .await;
@@ -146,12 +168,13 @@ impl Exchange<'_> {
         }
         if let Some(Instead::Early(status)) = self.order.instead {
             self.wait().await?;
-            self.page(Page::ordered(status, None)).await?;
+            self.page(Page::ordered(self.server(), status, None))
+                .await?;
             return Ok(Next::Close);
         }
-        let body = self.read_body(framing).await?;
+        let body = self.read_body().await?;
         self.wait().await?;
-        match self.shared.script(&self.head) {
+        match self.shared.scripts.next(&self.head) {
             Err(name) => {
                 let message = format!("no script is called {name:?}");
                 return self
@@ -162,14 +185,16 @@ impl Exchange<'_> {
             Ok(None) => {}
         }
         if let Some(status) = self.order.interim {
-            let interim = format!(
-                "HTTP/1.1 {status} {}\r\nlink: </engine.css>; rel=preload; as=style\r\n\r\n",
-                reason(status)
-            );
-            self.wire.write(interim.as_bytes()).await?;
+            self.carrier.interim(status).await?;
         }
         if let Some(instead) = self.order.instead {
             return self.instead(instead).await;
+        }
+        if upgrade::is_asked(&self.head) && self.carrier.wire().is_some() {
+            return self.tunnel().await;
+        }
+        if let Some(asked) = triton {
+            return self.triton(&asked, &body).await;
         }
         match route {
             Some(route) => match Call::read(route, &self.head, &body, &self.settings) {
@@ -190,29 +215,32 @@ impl Exchange<'_> {
         if wait.is_zero() {
             Ok(())
         } else {
-            self.wire.until(Instant::now() + wait).await
+            self.carrier.until(Instant::now() + wait).await
         }
     }
 
     async fn play(&mut self, script: &Script) -> Result<Next, End> {
-        match script::play(script, self.wire).await {
+        match script::play(script, self.wire()?).await {
             Ok(()) => Ok(self.next()),
             Err(script::Stop::Gone) => Err(End::Gone),
             Err(script::Stop::Ended(how)) => Err(End::Broken(how)),
         }
     }
 
-    async fn read_body(&mut self, framing: Framing) -> Result<Vec<u8>, End> {
-        if self.head.expects_continue() && framing != Framing::Length(0) {
-            self.wire.write(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
-        }
-        let mut body = Vec::new();
-        body::read(self.wire, framing, LONGEST_BODY, &mut |bytes: &[u8]| {
-            body.extend_from_slice(bytes)
-        })
-        .await?;
+    async fn read_body(&mut self) -> Result<Vec<u8>, End> {
+        let body = self.carrier.body(&self.head).await?;
         self.shared.ledger.read(self.number, &body);
         Ok(body)
+    }
+
+    /// Whose answers are given.
+    fn server(&self) -> Server {
+        Server::of(self.head.path())
+    }
+
+    /// The connection, for what is written on it byte for byte; over HTTP/2 that ends in a reset of the stream.
+    fn wire(&mut self) -> Result<&mut Wire, End> {
+        self.carrier.wire().ok_or(End::Broken(How::Rst))
     }
 
     async fn instead(&mut self, instead: Instead) -> Result<Next, End> {
@@ -220,33 +248,36 @@ impl Exchange<'_> {
             Instead::Reset => Err(End::Broken(How::Rst)),
             Instead::Close => Err(End::Broken(How::Fin)),
             Instead::Garbage => {
-                self.wire
+                self.wire()?
                     .write(b"\x16\x03\x01\x00\xffthis is not HTTP\r\n\r\n")
                     .await?;
                 Err(End::Broken(How::Fin))
             }
-            Instead::Hang => Err(self.wire.gone().await.into()),
+            Instead::Hang => Err(self.carrier.gone().await.into()),
             Instead::HangHead => {
-                self.wire
+                self.wire()?
                     .write(b"HTTP/1.1 200 OK\r\ndate: Thu, 01 Jan")
                     .await?;
-                Err(self.wire.gone().await.into())
+                Err(self.carrier.gone().await.into())
             }
             Instead::Early(status)
             | Instead::Status {
                 status,
                 retry_after: None,
-            } => self.page(Page::ordered(status, None)).await,
+            } => self.page(Page::ordered(self.server(), status, None)).await,
             Instead::Status {
                 status,
                 retry_after,
-            } => self.page(Page::ordered(status, retry_after)).await,
+            } => {
+                self.page(Page::ordered(self.server(), status, retry_after))
+                    .await
+            }
             Instead::NotSse => {
-                let body = "this is not an event stream\n".to_owned();
                 self.page(Page {
                     status: 200,
                     content_type: "text/plain; charset=utf-8",
-                    body,
+                    body: b"this is not an event stream\n".to_vec(),
+                    chunked: false,
                     fields: Vec::new(),
                 })
                 .await
@@ -263,6 +294,7 @@ async fn refuse(wire: &mut Wire, unread: Unread) -> Next {
     };
     let ends = Ends::Length(body.len());
     let mut answer = Answer {
+        server: Server::Uvicorn,
         status,
         content_type: "text/plain; charset=utf-8",
         ends,

@@ -10,14 +10,34 @@ pub(crate) enum Ends {
     Chunked,
     /// After so many bytes.
     Length(usize),
-    /// By the end of the connection, for HTTP/1.0.
+    /// By the end of the connection in HTTP/1.0, by the end of the stream in HTTP/2.
     Close,
     /// There is no body and no word of one: 204 and 304.
     Empty,
 }
 
+/// Whose heads an answer has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Server {
+    /// vLLM's.
+    Uvicorn,
+    Triton,
+}
+
+impl Server {
+    /// Who answers at this path.
+    pub(crate) fn of(path: &str) -> Server {
+        if path == "/v2" || path.starts_with("/v2/") {
+            Server::Triton
+        } else {
+            Server::Uvicorn
+        }
+    }
+}
+
 /// The head of an answer.
 pub(crate) struct Answer<'a> {
+    pub(crate) server: Server,
     pub(crate) status: u16,
     /// Empty: none.
     pub(crate) content_type: &'a str,
@@ -31,33 +51,71 @@ pub(crate) struct Answer<'a> {
 
 impl Answer<'_> {
     pub(crate) fn head(&self) -> Vec<u8> {
-        let mut head = format!(
-            "HTTP/1.1 {} {}\r\ndate: {DATE}\r\nserver: uvicorn\r\n",
-            self.status,
-            reason(self.status)
-        );
-        for field in &self.fields {
-            head.push_str(field);
+        let (triton, reason) = match (self.server, self.status) {
+            (Server::Triton, 405) => (true, "Not Allowed"),
+            (Server::Triton, status) => (true, reason(status)),
+            (Server::Uvicorn, status) => (false, reason(status)),
+        };
+        let mut head = format!("HTTP/1.1 {} {reason}\r\n", self.status);
+        let mut line = |line: &str| {
+            head.push_str(line);
             head.push_str("\r\n");
+        };
+        if self.close && triton {
+            line("Connection: close");
         }
+        self.lines().iter().for_each(|field| line(field));
+        if self.close && !triton {
+            line("connection: close");
+        }
+        match (self.ends, triton) {
+            (Ends::Chunked, true) => line("Transfer-Encoding: chunked"),
+            (Ends::Chunked, false) => line("transfer-encoding: chunked"),
+            (Ends::Length(_) | Ends::Close | Ends::Empty, _) => {}
+        }
+        line("");
+        head.into_bytes()
+    }
+
+    /// Its fields in any version of HTTP, as lines without their ends.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        match self.server {
+            Server::Uvicorn => self.uvicorn(),
+            Server::Triton => self.triton(),
+        }
+    }
+
+    /// As recorded: no date, no name; the length first where the type is libevhtp's own.
+    fn triton(&self) -> Vec<String> {
+        let length = match self.ends {
+            Ends::Length(length) => Some(format!("Content-Length: {length}")),
+            Ends::Chunked | Ends::Close | Ends::Empty => None,
+        };
+        let content_type = Some(self.content_type).filter(|found| !found.is_empty());
+        let content_type = content_type.map(|found| format!("Content-Type: {found}"));
+        let (first, last) = if self.content_type == "text/plain" {
+            (length, content_type)
+        } else {
+            (content_type, length)
+        };
+        let fields = self.fields.iter().cloned();
+        first.into_iter().chain(fields).chain(last).collect()
+    }
+
+    fn uvicorn(&self) -> Vec<String> {
+        let mut lines = vec![format!("date: {DATE}"), "server: uvicorn".to_owned()];
+        lines.extend_from_slice(&self.fields);
         if let Ends::Length(length) = self.ends {
-            head.push_str(&format!("content-length: {length}\r\n"));
+            lines.push(format!("content-length: {length}"));
         }
         if !self.content_type.is_empty() {
-            head.push_str(&format!("content-type: {}\r\n", self.content_type));
+            lines.push(format!("content-type: {}", self.content_type));
         }
-        head.push_str("vary: Origin\r\n");
+        lines.push("vary: Origin".to_owned());
         if let Some(id) = &self.request_id {
-            head.push_str(&format!("x-request-id: {id}\r\n"));
+            lines.push(format!("x-request-id: {id}"));
         }
-        if self.close {
-            head.push_str("connection: close\r\n");
-        }
-        if self.ends == Ends::Chunked {
-            head.push_str("transfer-encoding: chunked\r\n");
-        }
-        head.push_str("\r\n");
-        head.into_bytes()
+        lines
     }
 }
 
@@ -68,14 +126,6 @@ impl Ends {
             Ends::Chunked => [format!("{:x}\r\n", bytes.len()).as_bytes(), bytes, b"\r\n"].concat(),
             Ends::Length(_) | Ends::Close => bytes.to_vec(),
             Ends::Empty => Vec::new(),
-        }
-    }
-
-    /// What follows the last piece.
-    pub(crate) fn end(self) -> &'static [u8] {
-        match self {
-            Ends::Chunked => b"0\r\n\r\n",
-            Ends::Length(_) | Ends::Close | Ends::Empty => b"",
         }
     }
 }

@@ -245,7 +245,7 @@ async fn ask(
     let Ok(stream) = TcpStream::connect(load.target).await else {
         return Got::Nothing;
     };
-    let mut wire = Wire::new(stream);
+    let mut wire = Wire::new(stream.into());
     let (got, keep) = read(&mut wire, request, load.stream, &mut on_events).await;
     *kept = keep.then_some(wire);
     got

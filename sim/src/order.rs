@@ -2,6 +2,8 @@
 //!
 //! In: the grammar below, from the header `x-sim` or from the settings. Out: an [`Order`].
 //! Never guesses: what is not in the grammar is refused with a message that says what is.
+//! Over HTTP/2, RST resets the stream and FIN ends the connection; what is no HTTP resets the stream. Of a gRPC call the
+//! messages count and `error` is its status; what has to do with text alone does nothing there.
 //!
 //! ```text
 //! ORDER = WORD *( ";" WORD )
@@ -21,7 +23,8 @@
 //!   wait=DELAY                  nothing for so long, not even a head
 //!   1xx=STATUS                  an informational answer comes first (100, 102, 103)
 //!
-//! in the stream, after N token events (0: after the head); in a plain answer, after N bytes of its body
+//! in the stream, after N token events (0: after the head); in a plain answer, after N bytes of its body; in a
+//! WebSocket, after N bytes sent back
 //!   cut=N                       ends the connection
 //!     how=fin|rst                 by FIN (default) or by RST
 //!   stall=N                     nothing more
@@ -36,6 +39,7 @@
 //!   reasoning=N                 the first N token events bear reasoning instead of content (chat)
 //!   length                      a stream with content-length instead of chunks
 //!   close_after                 answers well, then closes the connection at once, unannounced
+//!   greeting=BYTES              so many bytes in the same write as the 101 that accepts a WebSocket
 //!
 //! in its size and pace
 //!   tokens=N or tokens=MIN..MAX   ttft=DELAY   itl=DELAY   tokens_per_event=N
@@ -80,6 +84,8 @@ pub struct Order {
     pub length: bool,
     /// The connection closes after the answer, unannounced.
     pub close_after: bool,
+    /// So many bytes leave in the same write as the head that accepts a WebSocket.
+    pub greeting: usize,
     /// Overrides the settings.
     pub tokens: Option<Tokens>,
     /// Overrides the settings.

@@ -4,16 +4,20 @@
 
 use crate::call::{MAX_MODEL_LEN, Refusal};
 use crate::engine::Shared;
-use crate::http::{CREATED, reason};
+use crate::http::{CREATED, Server, reason};
 use crate::request::Head;
 use crate::settings::Settings;
+use crate::sigterm::Sigterm;
+use crate::triton;
 use crate::vllm;
 
 /// A whole answer, told at once.
 pub(crate) struct Page {
     pub(crate) status: u16,
     pub(crate) content_type: &'static str,
-    pub(crate) body: String,
+    pub(crate) body: Vec<u8>,
+    /// The body goes out in one chunk, where the version of HTTP has chunks.
+    pub(crate) chunked: bool,
     pub(crate) fields: Vec<String>,
 }
 
@@ -22,7 +26,8 @@ impl Page {
         Page {
             status,
             content_type: "application/json",
-            body,
+            body: body.into_bytes(),
+            chunked: false,
             fields: Vec::new(),
         }
     }
@@ -32,15 +37,17 @@ impl Page {
     }
 
     /// An error with this status that no rule of the engine gave.
-    pub(crate) fn ordered(status: u16, retry_after: Option<u32>) -> Page {
-        let body = match status {
-            ..400 => "{}".to_owned(),
-            400.. => vllm::error(&Refusal {
+    pub(crate) fn ordered(server: Server, status: u16, retry_after: Option<u32>) -> Page {
+        let message = format!("ordered: {status} {}", reason(status));
+        let body = match (status, server) {
+            (..400, _) => "{}".to_owned(),
+            (400.., Server::Uvicorn) => vllm::error(&Refusal {
                 status,
                 kind: "SimulatedError",
-                message: format!("ordered: {status} {}", reason(status)),
+                message,
                 param: None,
             }),
+            (400.., Server::Triton) => triton::error(&message),
         };
         Page {
             fields: retry_after
@@ -53,10 +60,18 @@ impl Page {
 
     /// The answer to what is not inference; `id` is for the places where vLLM draws one.
     pub(crate) fn beside(head: &Head, settings: &Settings, shared: &Shared, id: &str) -> Page {
+        if Server::of(head.path()) == Server::Triton {
+            return triton::beside(head, settings);
+        }
         let running = || shared.ledger.look().borrow().running;
         match (head.path(), head.method.as_str()) {
             ("/health" | "/ping", "GET" | "HEAD") => {
-                Page::empty(if settings.healthy { 200 } else { 503 })
+                let leaves = *shared.sigterm.borrow() == Some(Sigterm::Serves);
+                Page::empty(if settings.healthy && !leaves {
+                    200
+                } else {
+                    503
+                })
             }
             ("/version", "GET" | "HEAD") => Page::json(200, "{\"version\":\"0.32.0\"}".into()),
             ("/load", "GET" | "HEAD") => {
@@ -69,7 +84,8 @@ impl Page {
             ("/metrics", "GET" | "HEAD") => Page {
                 status: 200,
                 content_type: "text/plain; version=1.0.0; charset=utf-8",
-                body: shared.tally.page(&settings.model, running()),
+                body: shared.tally.page(&settings.model, running()).into_bytes(),
+                chunked: false,
                 fields: Vec::new(),
             },
             ("/health" | "/ping" | "/version" | "/load" | "/v1/models" | "/metrics", _) => {
@@ -84,7 +100,8 @@ impl Page {
         Page {
             status,
             content_type: "",
-            body: String::new(),
+            body: Vec::new(),
+            chunked: false,
             fields: Vec::new(),
         }
     }

@@ -13,10 +13,19 @@ pub(crate) struct Head {
     pub(crate) raw: Vec<u8>,
     pub(crate) method: String,
     pub(crate) target: String,
-    /// 0 or 1: HTTP/1.x.
-    pub(crate) minor: u8,
+    pub(crate) version: Version,
     /// Names in lower case, in the order sent.
     pub(crate) headers: Vec<(String, Vec<u8>)>,
+}
+
+/// The version of HTTP a request came in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Version {
+    Http10,
+    #[default]
+    Http11,
+    /// On the stream with this number.
+    Http2(u32),
 }
 
 /// Twice uvicorn's 64 KiB, so that Greylag's own limit is met first.
@@ -51,7 +60,10 @@ impl Head {
             raw: bytes.get(..length).unwrap_or_default().to_vec(),
             method: request.method.unwrap_or_default().to_owned(),
             target: request.path.unwrap_or_default().to_owned(),
-            minor: request.version.unwrap_or(1),
+            version: match request.version {
+                Some(0) => Version::Http10,
+                Some(_) | None => Version::Http11,
+            },
             headers: request
                 .headers
                 .iter()
@@ -81,15 +93,18 @@ impl Head {
 
     /// Whether the client keeps the connection after the answer. HTTP/1.0 never does, as in uvicorn.
     pub(crate) fn keeps_alive(&self) -> bool {
-        self.minor == 1
-            && !self
+        match self.version {
+            Version::Http10 => false,
+            Version::Http11 => !self
                 .header("connection")
-                .is_some_and(|value| has_token(value, "close"))
+                .is_some_and(|value| has_token(value, "close")),
+            Version::Http2(_) => true,
+        }
     }
 
     /// Whether the client waits for `100 Continue` before it sends the body.
     pub(crate) fn expects_continue(&self) -> bool {
-        self.minor == 1
+        self.version == Version::Http11
             && self
                 .header("expect")
                 .is_some_and(|value| value.eq_ignore_ascii_case("100-continue"))
@@ -109,7 +124,9 @@ impl Head {
             of("content-length").as_slice(),
         ) {
             ([], []) => Ok(Framing::Length(0)),
-            ([coding], []) if coding.eq_ignore_ascii_case(b"chunked") && self.minor == 1 => {
+            ([coding], [])
+                if coding.eq_ignore_ascii_case(b"chunked") && self.version == Version::Http11 =>
+            {
                 Ok(Framing::Chunked)
             }
             ([], [first, rest @ ..]) if rest.iter().all(|other| other == first) => {
@@ -131,7 +148,8 @@ impl Head {
     }
 }
 
-fn has_token(value: &str, token: &str) -> bool {
+/// Whether a list of tokens has this one.
+pub(crate) fn has_token(value: &str, token: &str) -> bool {
     value
         .split(',')
         .any(|found| found.trim().eq_ignore_ascii_case(token))

@@ -9,7 +9,8 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::request::Head;
+use crate::request::{Head, Version};
+use crate::tls::Handshake;
 
 /// So many requests are kept.
 pub const MOST_REQUESTS: usize = 1_000;
@@ -51,8 +52,14 @@ pub struct Request {
     pub head: Vec<u8>,
     /// Names in lower case, in the order sent.
     pub headers: Vec<(String, Vec<u8>)>,
-    /// Without chunk framing; `None` until it was read whole.
+    /// Without chunk framing; `None` until it was read whole, and where it was not kept: `frames` say when.
     pub body: Option<Vec<u8>>,
+    /// Bytes of the body read until now.
+    pub received: u64,
+    /// What the client said in its connection's handshake; `None` in the clear.
+    pub tls: Option<Arc<Handshake>>,
+    /// `Some` for a stream of HTTP/2.
+    pub stream: Option<Stream>,
     /// When its head was read.
     pub at: Instant,
     /// How it ended; `None` while it runs.
@@ -77,6 +84,19 @@ impl Request {
     fn bytes(&self) -> usize {
         self.head.len() + self.body.as_ref().map_or(0, Vec::len)
     }
+}
+
+/// What an engine has seen of a stream of HTTP/2.
+#[derive(Clone, Debug, Default)]
+pub struct Stream {
+    /// Its number on its connection.
+    pub id: u32,
+    /// When END_STREAM was read.
+    pub over: Option<Instant>,
+    /// The trailers of the request, in no order across names.
+    pub trailers: Vec<(String, Vec<u8>)>,
+    /// The code of the client's RST_STREAM, and when it was noticed.
+    pub reset: Option<(u32, Instant)>,
 }
 
 /// How a request ended, as the engine sees it.
@@ -133,24 +153,34 @@ impl Ledger {
         });
         Open {
             number,
+            handshake: None,
             ledger: self.clone(),
         }
     }
 
     /// Gives the request its number.
-    pub(crate) fn arrived(&self, connection: u64, head: &Head) -> u64 {
+    pub(crate) fn arrived(&self, open: &Open, head: &Head) -> u64 {
         let mut number = 0;
         self.0.send_modify(|seen| {
             seen.count += 1;
             number = seen.count;
             seen.keep(Request {
                 number,
-                connection,
+                connection: open.number,
                 method: head.method.clone(),
                 target: head.target.clone(),
                 head: head.raw.clone(),
                 headers: head.headers.clone(),
                 body: None,
+                received: 0,
+                tls: open.handshake.clone(),
+                stream: match head.version {
+                    Version::Http10 | Version::Http11 => None,
+                    Version::Http2(id) => Some(Stream {
+                        id,
+                        ..Stream::default()
+                    }),
+                },
                 at: Instant::now(),
                 ended: None,
             });
@@ -166,8 +196,27 @@ impl Ledger {
         self.0.send_modify(|seen| {
             if let Some(request) = seen.find(number) {
                 request.body = Some(body.to_vec());
+                request.received = request.received.max(body.len() as u64);
                 seen.bytes += body.len();
                 seen.forget();
+            }
+        });
+    }
+
+    /// Counts bytes of a body as they come.
+    pub(crate) fn received(&self, number: u64, bytes: usize) {
+        self.0.send_modify(|seen| {
+            if let Some(request) = seen.find(number) {
+                request.received += bytes as u64;
+            }
+        });
+    }
+
+    /// Notes what came of a stream.
+    pub(crate) fn stream(&self, number: u64, note: impl FnOnce(&mut Stream)) {
+        self.0.send_modify(|seen| {
+            if let Some(stream) = seen.find(number).and_then(|found| found.stream.as_mut()) {
+                note(stream);
             }
         });
     }
@@ -222,6 +271,7 @@ impl Seen {
 /// An open connection, counted until dropped.
 pub(crate) struct Open {
     pub(crate) number: u64,
+    pub(crate) handshake: Option<Arc<Handshake>>,
     ledger: Arc<Ledger>,
 }
 
@@ -246,9 +296,10 @@ mod tests {
 
     #[test]
     fn requests_are_bounded_and_counts_are_not() {
-        let ledger = Ledger::default();
+        let ledger = Arc::new(Ledger::default());
+        let open = ledger.connected();
         for _ in 0..MOST_REQUESTS + 5 {
-            let number = ledger.arrived(1, &Head::default());
+            let number = ledger.arrived(&open, &Head::default());
             ledger.read(number, b"body");
             ledger.ended(number, Ending::Refused);
         }

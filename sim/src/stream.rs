@@ -7,12 +7,24 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::carrier::Carrier;
 use crate::events::Beat;
-use crate::http::{Ends, disguise};
+use crate::http::{Answer, Ends, disguise};
 use crate::order::{How, Order};
+use crate::sigterm::{Signal, Struck, struck};
 use crate::tally::Held;
-use crate::vllm::{DONE, ERROR_EVENT, KEEP_ALIVE};
-use crate::wire::{Gone, Wire};
+use crate::vllm::KEEP_ALIVE;
+use crate::wire::Gone;
+
+/// How a server streams.
+pub(crate) struct Manner {
+    /// The head leaves before the first event is there.
+    pub(crate) head_alone: bool,
+    /// The event of an error in the stream.
+    pub(crate) error: &'static str,
+    /// What follows it; may be nothing.
+    pub(crate) done: &'static str,
+}
 
 /// Why a stream did not come to its end.
 pub(crate) enum Broke {
@@ -27,11 +39,25 @@ impl From<Gone> for Broke {
     }
 }
 
-pub(crate) struct Stream<'a> {
-    pub(crate) wire: &'a mut Wire,
-    pub(crate) ends: Ends,
-    pub(crate) order: &'a Order,
-    pub(crate) keep_alive: Option<Duration>,
+/// Why beats were not told to their end.
+enum Halt {
+    Broke(Broke),
+    Struck(Struck),
+}
+
+impl<T: Into<Broke>> From<T> for Halt {
+    fn from(broke: T) -> Halt {
+        Halt::Broke(broke.into())
+    }
+}
+
+pub(crate) struct Stream<'a, C> {
+    carrier: &'a mut C,
+    ends: Ends,
+    order: &'a Order,
+    manner: &'static Manner,
+    keep_alive: Option<Duration>,
+    signal: Signal,
     /// Token events written.
     pub(crate) events: u64,
     pending: Vec<u8>,
@@ -40,18 +66,22 @@ pub(crate) struct Stream<'a> {
     due: Instant,
 }
 
-impl<'a> Stream<'a> {
+impl<'a, C: Carrier> Stream<'a, C> {
     pub(crate) fn new(
-        wire: &'a mut Wire,
+        carrier: &'a mut C,
         ends: Ends,
         order: &'a Order,
+        manner: &'static Manner,
         keep_alive: Option<Duration>,
-    ) -> Stream<'a> {
+        signal: Signal,
+    ) -> Stream<'a, C> {
         Stream {
-            wire,
+            carrier,
             ends,
             order,
+            manner,
             keep_alive,
+            signal,
             events: 0,
             pending: Vec::new(),
             stalled: false,
@@ -60,14 +90,31 @@ impl<'a> Stream<'a> {
         }
     }
 
-    /// Sends the head and all beats; `Ok` when the answer came to its end.
+    /// Sends the head and all beats; `Ok` when the answer came to an end, be it one that a signal brought about.
     pub(crate) async fn send(
         &mut self,
-        head: &[u8],
+        head: &Answer<'_>,
         beats: impl Iterator<Item = Beat>,
         held: &mut Held<'_>,
     ) -> Result<(), Broke> {
-        self.wire.write(head).await?;
+        match self.tell(head, beats, held).await {
+            Ok(()) => Ok(()),
+            Err(Halt::Broke(broke)) => Err(broke),
+            Err(Halt::Struck(Struck::Aborted)) => self.error().await,
+            Err(Halt::Struck(Struck::Silenced)) => Err(self.carrier.gone().await.into()),
+        }
+    }
+
+    async fn tell(
+        &mut self,
+        head: &Answer<'_>,
+        beats: impl Iterator<Item = Beat>,
+        held: &mut Held<'_>,
+    ) -> Result<(), Halt> {
+        self.carrier.head(head);
+        if self.manner.head_alone {
+            self.carrier.write(b"").await?;
+        }
         for beat in beats {
             if self.broken_off().await? {
                 return Ok(());
@@ -94,7 +141,7 @@ impl<'a> Stream<'a> {
             }
             self.flush().await?;
         }
-        self.finish().await
+        Ok(self.finish().await?)
     }
 
     fn push(&mut self, event: &[u8]) {
@@ -110,12 +157,12 @@ impl<'a> Stream<'a> {
         if pending.is_empty() {
             Ok(())
         } else {
-            self.wire.write(&pending).await
+            self.carrier.write(&pending).await
         }
     }
 
     async fn finish(&mut self) -> Result<(), Broke> {
-        Ok(self.wire.write(self.ends.end()).await?)
+        Ok(self.carrier.finish(self.ends).await?)
     }
 
     /// Whether something is ordered after just as many events as were sent.
@@ -127,7 +174,7 @@ impl<'a> Stream<'a> {
     }
 
     /// Does what is ordered after just as many events as were sent; true when that ended the answer.
-    async fn broken_off(&mut self) -> Result<bool, Broke> {
+    async fn broken_off(&mut self) -> Result<bool, Halt> {
         if let Some((after, length)) = self.order.stall
             && after == self.events
             && !std::mem::replace(&mut self.stalled, true)
@@ -139,23 +186,44 @@ impl<'a> Stream<'a> {
         if let Some((after, how)) = self.order.cut
             && after == self.events
         {
-            return Err(Broke::Cut(how));
+            return Err(Broke::Cut(how).into());
         }
         if self.order.error == Some(self.events) {
-            self.push(ERROR_EVENT.as_bytes());
-            self.flush().await?;
-            if !self.order.no_done {
-                self.push(DONE.as_bytes());
-                self.flush().await?;
-            }
-            self.finish().await?;
+            self.error().await?;
             return Ok(true);
         }
         Ok(false)
     }
 
+    /// Ends the answer with the event of an error.
+    async fn error(&mut self) -> Result<(), Broke> {
+        self.push(self.manner.error.as_bytes());
+        self.flush().await?;
+        if !self.order.no_done && !self.manner.done.is_empty() {
+            self.push(self.manner.done.as_bytes());
+            self.flush().await?;
+        }
+        self.finish().await
+    }
+
+    /// Waits until `due`, if ever; until the client leaves; or until a signal that ends streams.
+    async fn pause(&mut self, due: Option<Instant>) -> Result<(), Halt> {
+        let carrier = &mut *self.carrier;
+        let waited = async {
+            match due {
+                Some(due) => carrier.until(due).await,
+                None => Err(carrier.gone().await),
+            }
+        };
+        tokio::select! {
+            biased;
+            how = struck(&mut self.signal) => Err(Halt::Struck(how)),
+            waited = waited => Ok(waited?),
+        }
+    }
+
     /// Waits until `due`, or until the client leaves, and sends a comment whenever the interval passes.
-    async fn quiet(&mut self, due: Option<Instant>) -> Result<(), Gone> {
+    async fn quiet(&mut self, due: Option<Instant>) -> Result<(), Halt> {
         loop {
             // A length told beforehand leaves no room for comments.
             let comment = match (self.keep_alive, self.ends) {
@@ -163,10 +231,9 @@ impl<'a> Stream<'a> {
                 (None, _) | (Some(_), Ends::Length(_) | Ends::Empty) => None,
             };
             match (due, comment) {
-                (Some(due), Some(comment)) if comment >= due => return self.wire.until(due).await,
-                (Some(due), None) => return self.wire.until(due).await,
-                (None, None) => return Err(self.wire.gone().await),
-                (_, Some(comment)) => self.wire.until(comment).await?,
+                (Some(due), Some(comment)) if comment >= due => return self.pause(Some(due)).await,
+                (_, None) => return self.pause(due).await,
+                (_, Some(comment)) => self.pause(Some(comment)).await?,
             }
             self.push(KEEP_ALIVE.as_bytes());
             self.flush().await?;

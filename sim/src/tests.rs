@@ -6,9 +6,17 @@ use std::time::Duration;
 
 mod client;
 mod closes;
+mod frames;
+mod grpc;
 mod http;
+mod http2;
+mod http2_client;
 mod misbehaves;
 mod scripts;
 mod shape;
+mod sigterm;
+mod tls;
+mod triton;
+mod tunnel;
 
 const DEADLINE: Duration = Duration::from_secs(20);

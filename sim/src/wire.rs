@@ -4,20 +4,23 @@
 //! Never waits for anything without watching the client: its close or reset ends every wait at once. A close of its
 //! writing half counts as gone, as in uvicorn.
 
-use std::io;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::task::yield_now;
 use tokio::time::{Instant, sleep_until, timeout};
 
-/// The client has closed or reset the connection.
+use crate::socket::Socket;
+
+/// The client has closed or reset the connection, or its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Gone;
 
 pub(crate) struct Wire {
-    stream: TcpStream,
+    socket: Socket,
     /// Read and not used yet: the rest of a body, or requests sent ahead.
     pub(crate) inbox: Vec<u8>,
 }
@@ -35,33 +38,39 @@ const LINGER: Duration = Duration::from_secs(1);
 const BEFORE_RESET: Duration = Duration::from_millis(5);
 
 impl Wire {
-    pub(crate) fn new(stream: TcpStream) -> Wire {
-        // Without it small writes would wait for one another. A socket that refuses it is already closed, which the
-        // first read reports.
-        let _ = stream.set_nodelay(true);
+    pub(crate) fn new(socket: Socket) -> Wire {
         Wire {
-            stream,
+            socket,
             inbox: Vec::new(),
         }
     }
 
     /// Waits for at least one more byte in the inbox.
     pub(crate) async fn fill(&mut self) -> Result<(), Gone> {
-        loop {
-            self.stream.readable().await.map_err(|_| Gone)?;
-            self.inbox.reserve(READ);
-            match self.stream.try_read_buf(&mut self.inbox) {
-                Ok(0) => return Err(Gone),
-                Ok(_) => return Ok(()),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(_) => return Err(Gone),
-            }
-        }
+        poll_fn(|cx| self.poll_fill(cx)).await
+    }
+
+    fn poll_fill(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Gone>> {
+        self.inbox.reserve(READ);
+        let read = ready!(pin!(self.socket.read_buf(&mut self.inbox)).poll(cx));
+        Poll::Ready(match read {
+            Ok(0) | Err(_) => Err(Gone),
+            Ok(_) => Ok(()),
+        })
     }
 
     /// Waits until the client has gone.
     pub(crate) async fn gone(&mut self) -> Gone {
-        gone(&self.stream, &mut self.inbox).await
+        poll_fn(|cx| self.poll_gone(cx)).await
+    }
+
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<Gone> {
+        while self.inbox.len() < MOST_AHEAD {
+            if let Err(gone) = ready!(self.poll_fill(cx)) {
+                return Poll::Ready(gone);
+            }
+        }
+        Poll::Pending
     }
 
     /// Waits until `due`.
@@ -79,26 +88,27 @@ impl Wire {
     /// Writes all of `bytes`, then lets other tasks run, so that the next write is a segment of its own where the
     /// kernel allows it.
     pub(crate) async fn write(&mut self, mut bytes: &[u8]) -> Result<(), Gone> {
-        while !bytes.is_empty() {
-            match self.stream.try_write(bytes) {
-                Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    tokio::select! {
-                        biased;
-                        gone = gone(&self.stream, &mut self.inbox) => return Err(gone),
-                        ready = self.stream.writable() => ready.map_err(|_| Gone)?,
-                    }
-                }
-                Err(_) => return Err(Gone),
-            }
-        }
+        poll_fn(|cx| match self.poll_write(&mut bytes, cx) {
+            Poll::Pending => self.poll_gone(cx).map(Err),
+            Poll::Ready(written) => Poll::Ready(written),
+        })
+        .await?;
         yield_now().await;
         Ok(())
     }
 
+    fn poll_write(&mut self, bytes: &mut &[u8], cx: &mut Context<'_>) -> Poll<Result<(), Gone>> {
+        let mut socket = Pin::new(&mut self.socket);
+        while !bytes.is_empty() {
+            let written = ready!(socket.as_mut().poll_write(cx, bytes)).map_err(|_| Gone)?;
+            *bytes = bytes.get(written..).unwrap_or_default();
+        }
+        socket.poll_flush(cx).map_err(|_| Gone)
+    }
+
     /// Ends the connection by FIN. Reads on until the client has closed too, or a second has passed.
     pub(crate) async fn close(mut self) {
-        if self.stream.shutdown().await.is_ok() {
+        if self.socket.shutdown().await.is_ok() {
             let _ = timeout(LINGER, async {
                 while self.fill().await.is_ok() {
                     self.inbox.clear();
@@ -111,27 +121,7 @@ impl Wire {
     /// Ends the connection by RST, after what was written has had a moment to leave.
     pub(crate) async fn reset(mut self) {
         if self.until(Instant::now() + BEFORE_RESET).await.is_ok() {
-            // Fails only on a socket that is closed already.
-            let _ = self.stream.set_zero_linger();
-        }
-    }
-}
-
-/// Apart from [`Wire::gone`], so that a write can watch the client too.
-async fn gone(stream: &TcpStream, inbox: &mut Vec<u8>) -> Gone {
-    loop {
-        if inbox.len() >= MOST_AHEAD {
-            return std::future::pending().await;
-        }
-        if stream.readable().await.is_err() {
-            return Gone;
-        }
-        inbox.reserve(READ);
-        match stream.try_read_buf(inbox) {
-            Ok(0) => return Gone,
-            Ok(_) => {}
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-            Err(_) => return Gone,
+            self.socket.reset_when_closed();
         }
     }
 }

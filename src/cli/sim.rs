@@ -1,8 +1,9 @@
 //! `greylag sim`: an engine without a model, until a signal.
 
 use std::io;
+use std::net::SocketAddr;
 
-use greylag_sim::{Args, Engine};
+use greylag_sim::{Args, Door, Engine};
 use tokio::net::TcpListener;
 
 use super::signals::Signals;
@@ -10,10 +11,7 @@ use super::{Exit, complain, print, runtime};
 
 /// Serves as an engine.
 pub(super) fn sim(args: &Args) -> Result<(), Exit> {
-    let failed = |error: io::Error| {
-        complain(&format_args!("cannot listen on {}: {error}", args.listen));
-        Exit::System
-    };
+    let failed = |error| unheard(args.listen, &error);
     runtime().map_err(failed)?.block_on(async {
         let mut signals = Signals::catch().map_err(failed)?;
         let listener = TcpListener::bind(args.listen).await.map_err(failed)?;
@@ -21,8 +19,20 @@ pub(super) fn sim(args: &Args) -> Result<(), Exit> {
             .await
             .map_err(failed)?;
         print(&format!("an engine is at http://{}", engine.address()))?;
+        if let Some(address) = args.http2 {
+            let failed = |error| unheard(address, &error);
+            let listener = TcpListener::bind(address).await.map_err(failed)?;
+            let address = engine.open_on(listener, Door::http2()).map_err(failed)?;
+            print(&format!("it speaks HTTP/2 at http://{address}"))?;
+        }
         signals.next().await;
         engine.stop().await;
         Ok(())
     })
+}
+
+/// An address that cannot be listened on.
+fn unheard(address: SocketAddr, error: &io::Error) -> Exit {
+    complain(&format_args!("cannot listen on {address}: {error}"));
+    Exit::System
 }

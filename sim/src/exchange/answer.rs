@@ -9,17 +9,26 @@ use tokio::time::Instant;
 
 use super::{End, Exchange, Next};
 use crate::call::Call;
+use crate::carrier::Carrier;
 use crate::chance::generator;
 use crate::events::Events;
 use crate::http::{Answer, CREATED, Ends, disguise};
 use crate::order::Instead;
 use crate::page::Page;
+use crate::request::Version;
 use crate::story::Story;
-use crate::stream::{Broke, Stream};
+use crate::stream::{Broke, Manner, Stream};
 use crate::tally::Held;
-use crate::vllm::Writer;
+use crate::vllm::{DONE, ERROR_EVENT, Writer};
 
-impl Exchange<'_> {
+/// vLLM's streams.
+const VLLM: Manner = Manner {
+    head_alone: true,
+    error: ERROR_EVENT,
+    done: DONE,
+};
+
+impl<C: Carrier> Exchange<'_, C> {
     /// Answers an inference request, streamed or whole.
     pub(super) async fn answer(&mut self, call: &Call) -> Result<Next, End> {
         let shared = self.shared;
@@ -36,7 +45,7 @@ impl Exchange<'_> {
             wait += step.wait;
             deltas.extend(step.deltas);
         }
-        self.wire.until(Instant::now() + wait).await?;
+        self.carrier.until(Instant::now() + wait).await?;
         for delta in &deltas {
             held.generated(delta.tokens, delta.finish);
         }
@@ -44,8 +53,8 @@ impl Exchange<'_> {
     }
 
     /// Sends a model's whole answer, and breaks off in its body where that is ordered.
-    async fn plain(&mut self, page: Page) -> Result<Next, End> {
-        let (head, body) = self.written(page);
+    pub(super) async fn plain(&mut self, page: Page) -> Result<Next, End> {
+        let (ends, body) = self.written(page);
         let at = |offset: u64| {
             usize::try_from(offset)
                 .unwrap_or(usize::MAX)
@@ -58,48 +67,64 @@ impl Exchange<'_> {
         let end = cut.map_or(body.len(), |(after, _)| at(after));
         if let Some((after, length)) = self.order.stall.filter(|(after, _)| at(*after) < end) {
             let sent = at(after);
-            self.wire
-                .write(&[&head, body.get(..sent).unwrap_or_default()].concat())
+            self.carrier
+                .write(body.get(..sent).unwrap_or_default())
                 .await?;
             match length {
-                Some(length) => self.wire.until(Instant::now() + length).await?,
-                None => return Err(self.wire.gone().await.into()),
+                Some(length) => self.carrier.until(Instant::now() + length).await?,
+                None => return Err(self.carrier.gone().await.into()),
             }
-            self.wire
+            self.carrier
                 .write(body.get(sent..end).unwrap_or_default())
                 .await?;
         } else {
-            self.wire
-                .write(&[&head, body.get(..end).unwrap_or_default()].concat())
+            self.carrier
+                .write(body.get(..end).unwrap_or_default())
                 .await?;
         }
-        match cut {
-            Some((_, how)) => Err(End::Broken(how)),
-            None => Ok(self.next()),
+        if let Some((_, how)) = cut {
+            return Err(End::Broken(how));
         }
+        self.carrier.finish(ends).await?;
+        Ok(self.next())
     }
 
     async fn stream(&mut self, events: Events, held: &mut Held<'_>) -> Result<Next, End> {
         let mut beats: Box<dyn Iterator<Item = _> + Send> = Box::new(events);
-        let mut ends = if self.head.minor == 0 {
-            Ends::Close
-        } else {
-            Ends::Chunked
-        };
+        let mut ends = self.unknown_length();
         if self.order.length {
             let told: Vec<_> = beats.collect();
             ends = Ends::Length(Events::length(&told));
             beats = Box::new(told.into_iter());
         }
         let head = self.head_of(200, "text/event-stream; charset=utf-8", ends, Vec::new());
-        let mut stream = Stream::new(self.wire, ends, &self.order, self.settings.keep_alive);
+        let mut stream = Stream::new(
+            self.carrier,
+            ends,
+            &self.order,
+            &VLLM,
+            self.settings.keep_alive,
+            self.shared.sigterm.subscribe(),
+        );
         let end = stream.send(&head, beats, held).await;
         self.events = stream.events;
+        self.streamed(end)
+    }
+
+    /// How the connection goes on after a stream.
+    pub(super) fn streamed(&self, end: Result<(), Broke>) -> Result<Next, End> {
         match end {
-            Ok(()) if ends == Ends::Close => Ok(Next::Close),
             Ok(()) => Ok(self.next()),
             Err(Broke::Gone) => Err(End::Gone),
             Err(Broke::Cut(how)) => Err(End::Broken(how)),
+        }
+    }
+
+    /// How the end of a body is told whose length is not.
+    pub(super) fn unknown_length(&self) -> Ends {
+        match self.head.version {
+            Version::Http10 | Version::Http2(_) => Ends::Close,
+            Version::Http11 => Ends::Chunked,
         }
     }
 
@@ -110,40 +135,44 @@ impl Exchange<'_> {
 
     /// Sends a whole answer.
     pub(super) async fn page(&mut self, page: Page) -> Result<Next, End> {
-        let (head, body) = self.written(page);
-        self.wire.write(&[head, body].concat()).await?;
+        let (ends, body) = self.written(page);
+        self.carrier.write(&body).await?;
+        self.carrier.finish(ends).await?;
         Ok(self.next())
     }
 
-    /// A page as it goes on the wire: its head, and its body unless only the head was asked for.
-    fn written(&self, page: Page) -> (Vec<u8>, Vec<u8>) {
+    /// A page as it goes out: its head is handed to the carrier, its body, unless only the head was asked for, comes back.
+    fn written(&mut self, page: Page) -> (Ends, Vec<u8>) {
         let (ends, content_type) = match page.status {
             204 | 304 => (Ends::Empty, ""),
+            _ if page.chunked => (self.unknown_length(), page.content_type),
             _ => (Ends::Length(page.body.len()), page.content_type),
         };
         let head = self.head_of(page.status, content_type, ends, page.fields);
-        let mut body = page.body.into_bytes();
+        let mut body = page.body;
         if self.order.gzip {
             disguise(&mut body, true);
         }
         if self.head.method == "HEAD" {
             body.clear();
         }
-        (head, ends.piece(&body))
+        self.carrier.head(&head);
+        (ends, ends.piece(&body))
     }
 
-    fn head_of(
+    pub(super) fn head_of(
         &self,
         status: u16,
-        content_type: &str,
+        content_type: &'static str,
         ends: Ends,
         mut fields: Vec<String>,
-    ) -> Vec<u8> {
+    ) -> Answer<'static> {
         if self.order.gzip {
             fields.push("content-encoding: gzip".into());
         }
         let early = matches!(self.order.instead, Some(Instead::Early(_)));
         Answer {
+            server: self.server(),
             status,
             content_type,
             ends,
@@ -151,7 +180,6 @@ impl Exchange<'_> {
             request_id: self.settings.request_id_headers.then(|| self.id()),
             close: early || !self.head.keeps_alive(),
         }
-        .head()
     }
 
     pub(super) fn next(&self) -> Next {

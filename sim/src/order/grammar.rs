@@ -126,6 +126,7 @@ impl Given {
             ("reasoning", Some(value)) => order.reasoning = number(key, value, 0, u64::MAX)?,
             ("length", None) => order.length = true,
             ("close_after", None) => order.close_after = true,
+            ("greeting", Some(value)) => order.greeting = number(key, value, 1, MAX_EVENT)?,
             ("tokens", Some(value)) => order.tokens = Some(value.parse()?),
             ("ttft", Some(value)) => order.ttft = Some(value.parse()?),
             ("itl", Some(value)) => order.inter_token = Some(value.parse()?),
@@ -191,7 +192,7 @@ const MAX_PER_EVENT: usize = 1_000_000;
 
 const ALLOWED: &str = "allowed: reset, close, garbage, hang, hang_head, early=STATUS, status=STATUS, retry_after=SECONDS, \
     not_sse, wait=DELAY, cut=N, how=fin|rst, stall=N, for=DURATION, error=N, no_done, gzip, 1xx=100|102|103, huge_event=BYTES, \
-    comments=N, reasoning=N, length, close_after, tokens=N, ttft=DELAY, itl=DELAY, tokens_per_event=N";
+    comments=N, reasoning=N, length, close_after, greeting=BYTES, tokens=N, ttft=DELAY, itl=DELAY, tokens_per_event=N";
 
 #[cfg(test)]
 mod tests {
@@ -227,6 +228,13 @@ mod tests {
         check("hang", instead(Instead::Hang));
         check("hang_head", instead(Instead::HangHead));
         check("not_sse", instead(Instead::NotSse));
+        check(
+            "greeting=5",
+            Order {
+                greeting: 5,
+                ..none()
+            },
+        );
         check("early=413", instead(Instead::Early(413)));
         check(
             "status=204",

@@ -130,6 +130,11 @@ impl Client {
         true
     }
 
+    /// What was read and is of no answer yet.
+    pub(super) fn unread(&self) -> &[u8] {
+        &self.unread
+    }
+
     /// Reads to the end of the connection.
     pub(super) async fn rest(&mut self) -> (Vec<u8>, End) {
         self.read_until(|_| false).await;

@@ -78,13 +78,14 @@ async fn recorded(name: &str, answers: u64) -> Vec<Answer> {
     read
 }
 
-fn fixture(name: &str, end: &str) -> std::path::PathBuf {
+pub(super) fn fixture(name: &str, end: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("fixtures")
         .join(format!("{name}.{end}"))
 }
 
-async fn check(name: &str) {
+/// A recorded request, and how often it was sent.
+pub(super) fn request(name: &str) -> (Vec<u8>, u64) {
     let request: Value =
         serde_json::from_slice(&std::fs::read(fixture(name, "request.json")).unwrap()).unwrap();
     let mut body = request["json"].clone();
@@ -108,11 +109,15 @@ async fn check(name: &str) {
         }
     }
     raw.push_str(&format!("Content-Length: {}\r\n\r\n{body}", body.len()));
+    (raw.into_bytes(), request["repeat"].as_u64().unwrap_or(1))
+}
 
+pub(super) async fn check(name: &str) {
+    let (raw, repeat) = request(name);
     let engine = Engine::start(Settings::default()).await.unwrap();
     let mut client = Client::connect(engine.address()).await;
-    for expected in recorded(name, request["repeat"].as_u64().unwrap_or(1)).await {
-        let answer = client.ask(raw.as_bytes()).await;
+    for expected in recorded(name, repeat).await {
+        let answer = client.ask(&raw).await;
         assert!(expected.whole && answer.whole, "{name}");
         assert_eq!(shape(&answer), shape(&expected), "{name}");
     }
