@@ -61,6 +61,16 @@ fn what_is_not_carried_is_refused_with_its_reason() {
             ("upgrade", "websocket"),
             ("connection", "Keep-Alive, Upgrade"),
         ],
+        None,
+    );
+    check(
+        "POST /",
+        &[("upgrade", "websocket"), ("connection", "upgrade")],
+        Some(Reason::Unsupported),
+    );
+    check(
+        "GET /",
+        &[("upgrade", "irc"), ("connection", "upgrade")],
         Some(Reason::Unsupported),
     );
     // An Upgrade that is not nominated asks for nothing (RFC 9110 §7.8).
