@@ -11,6 +11,7 @@ pub mod client;
 pub mod cut;
 pub mod ear;
 pub mod head;
+pub mod health;
 pub mod patience;
 pub mod request;
 pub mod send;
@@ -108,6 +109,9 @@ async fn steps(
 ) -> Result<(), Stop> {
     head::admit(client.head()).inspect_err(|_| client.close_after())?;
     let body = body::take(worker, exchange, client, cut).await?;
+    if health::is_ours(client.head(), &body) {
+        return health::answer(worker, exchange, client).await;
+    }
     let request = request::plan(worker, exchange, client.head(), body)?;
     if let (true, Client::H2(client)) = (request.is_grpc, &mut *client) {
         return call::carry(worker, exchange, client, cut, request).await;

@@ -55,6 +55,8 @@ mod limits;
 mod marks;
 #[path = "it/observe.rs"]
 mod observe;
+#[path = "it/pairs.rs"]
+mod pairs;
 #[path = "it/payload.rs"]
 mod payload;
 #[path = "it/promtool.rs"]
@@ -75,6 +77,8 @@ mod tidy;
 mod tls;
 #[path = "it/tunnel.rs"]
 mod tunnel;
+#[path = "it/unix.rs"]
+mod unix;
 #[path = "it/uploads.rs"]
 mod uploads;
 #[path = "it/workers.rs"]

@@ -13,7 +13,7 @@ use super::client::Client;
 use super::cut::Cut;
 use super::head;
 use super::stop::Stop;
-use super::{Worker, call};
+use super::{Worker, call, health};
 use crate::budget::BudgetShare;
 use crate::exchange::Exchange;
 use crate::reply::Reason;
@@ -41,15 +41,19 @@ pub async fn take(
     invite(client);
     let length = head::content_length(client.head());
     let limit = longest(worker);
-    // A conversation has no end to wait for.
-    let is_talk = call::is_grpc(client.head()) && exchange.record.route != Route::ModelInfer;
-    if is_talk
-        || !exchange.record.route.is_inference()
-        || length.is_some_and(|length| length > limit)
-    {
+    if !is_gathered(exchange, client) || length.is_some_and(|length| length > limit) {
         return Ok(Body::Streamed(Bytes::new(), share));
     }
     gather(worker, exchange, client, cut, share).await
+}
+
+// Of gRPC's calls those of one message are: a conversation has no end to wait for.
+fn is_gathered(exchange: &Exchange, client: &Client) -> bool {
+    let route = exchange.record.route;
+    match call::is_grpc(client.head()) {
+        true => route == Route::ModelInfer || health::is_check(client.head()),
+        false => route.is_inference(),
+    }
 }
 
 // What could never be held in memory is not begun to be: trying again would not help.

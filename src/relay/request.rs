@@ -238,7 +238,12 @@ fn note_facts(exchange: &mut Exchange, facts: Option<&facts::Body>) {
     let Some(facts) = facts else { return };
     exchange.record.model = facts.model.as_deref().map(bounded);
     exchange.record.stream = facts.stream;
-    exchange.record.prompt_bytes = Some(facts.prompt_bytes);
+    // Tensors are no prompt that can be measured.
+    let is_tensors = matches!(
+        exchange.record.route,
+        Route::TritonInfer | Route::ModelInfer
+    );
+    exchange.record.prompt_bytes = (!is_tensors).then_some(facts.prompt_bytes);
 }
 
 fn begin_trace(exchange: &mut Exchange, head: &RequestHeader) {

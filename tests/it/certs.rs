@@ -1,6 +1,6 @@
 //! Certificates for the tests, made anew each time.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rcgen::{
@@ -27,6 +27,10 @@ impl Folder {
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir(&path).expect("the temporary folder can be written");
         Folder(path)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
     }
 }
 

@@ -273,3 +273,37 @@ async fn a_conversation_may_rest_longer_than_an_engine_may() {
     let (_, trailers) = read(back).await.unwrap();
     assert_eq!(trailers.unwrap()["grpc-status"], "4");
 }
+
+#[tokio::test]
+async fn a_call_that_the_engine_refuses_to_look_at_is_told_as_unavailable() {
+    let (greylag, mut hand, mut peer) = started().await;
+    let asking = peer.ask("POST", METHOD, &[GRPC]).await;
+    let mut call = hand.call().await;
+    call.respond.send_reset(Reason::REFUSED_STREAM);
+    let answer = asking.whole().await.unwrap();
+    assert_eq!(answer.header("grpc-status"), Some("14"));
+    assert_eq!(greylag.records_of(1).await[0].outcome, Outcome::EngineReset);
+}
+
+#[tokio::test]
+async fn greylag_answers_for_its_own_health_and_engines_for_theirs() {
+    const CHECK: &str = "/grpc.health.v1.Health/Check";
+    let (_greylag, mut hand, mut peer) = started().await;
+    let ours = [&[0, 0, 0, 0, 9, 0x0a, 7][..], b"greylag"].concat();
+    let answer = peer.whole("POST", CHECK, &[GRPC], &ours).await.unwrap();
+    assert_eq!(answer.body, [0, 0, 0, 0, 2, 8, 1][..]);
+    assert_eq!(answer.trailers.unwrap()["grpc-status"], "0");
+    let theirs = [0, 0, 0, 0, 0];
+    let asking = async { peer.whole("POST", CHECK, &[GRPC], &theirs).await.unwrap() };
+    let answering = async {
+        let mut call = hand.call().await;
+        let (asked, _) = read(call.body).await.unwrap();
+        assert_eq!(asked, theirs[..]);
+        let mut out = call.respond.send_response(head(), false).unwrap();
+        out.send_data(vec![0, 0, 0, 0, 2, 8, 2].into(), false)
+            .unwrap();
+        out.send_trailers(status("0")).unwrap();
+    };
+    let (answer, ()) = tokio::join!(asking, answering);
+    assert_eq!(answer.body, [0, 0, 0, 0, 2, 8, 2][..]);
+}

@@ -1,15 +1,18 @@
 //! Both ends of HTTP/2 for the tests: a client, and an engine that is played by hand.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use ::h2::client::{ResponseFuture, SendRequest};
 use ::h2::server::SendResponse;
 use ::h2::{RecvStream, SendStream};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, Request, Response};
+use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
+use tokio_rustls::TlsAcceptor;
 
 use crate::harness::within;
 
@@ -202,6 +205,15 @@ impl Asked {
 
 impl Hand {
     pub async fn start() -> Hand {
+        Hand::with(None).await
+    }
+
+    /// Over TLS.
+    pub async fn over_tls(config: Arc<ServerConfig>) -> Hand {
+        Hand::with(Some(config)).await
+    }
+
+    async fn with(tls: Option<Arc<ServerConfig>>) -> Hand {
         let listener = TcpListener::bind("127.0.0.1:0").await;
         let listener = listener.expect("loopback has a free port");
         let address = listener.local_addr().expect("it is bound");
@@ -209,7 +221,7 @@ impl Hand {
         let driver = tokio::spawn(async move {
             let mut connections = tokio::task::JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                connections.spawn(serve(stream, tell.clone()));
+                connections.spawn(enter(stream, tls.clone(), tell.clone()));
             }
         });
         Hand {
@@ -236,12 +248,34 @@ impl Drop for Hand {
     }
 }
 
-async fn serve(stream: TcpStream, tell: mpsc::UnboundedSender<Asked>) {
+async fn enter(
+    stream: TcpStream,
+    tls: Option<Arc<ServerConfig>>,
+    tell: mpsc::UnboundedSender<Asked>,
+) {
     stream.set_nodelay(true).expect("it is connected");
+    match tls {
+        None => serve(stream, tell).await,
+        Some(config) => {
+            if let Ok(stream) = TlsAcceptor::from(config).accept(stream).await {
+                serve(stream, tell).await;
+            }
+        }
+    }
+}
+
+async fn serve<S>(stream: S, tell: mpsc::UnboundedSender<Asked>)
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     let Ok(mut connection) = ::h2::server::handshake(stream).await else {
         return;
     };
     while let Some(Ok((request, respond))) = connection.accept().await {
+        // Greylag asks for an engine's models now and then.
+        if request.uri().path() == "/v1/models" {
+            continue;
+        }
         let (head, body) = request.into_parts();
         let _ = tell.send(Asked {
             head,
