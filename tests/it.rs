@@ -75,6 +75,8 @@ mod talk;
 mod tidy;
 #[path = "it/tls.rs"]
 mod tls;
+#[path = "it/triton.rs"]
+mod triton;
 #[path = "it/tunnel.rs"]
 mod tunnel;
 #[path = "it/unix.rs"]

@@ -100,6 +100,16 @@ impl Call {
                 return Ok(Call::H1(Box::new(h1::Call::on(link, true))));
             }
         }
+        let _turn = match target.is_shared() && !fresh {
+            true => {
+                let turn = pool.turn(key).await;
+                if let Some(call) = h2::Call::reuse(pool, key).await {
+                    return Ok(Call::H2(Box::new(call)));
+                }
+                Some(turn)
+            }
+            false => None,
+        };
         let (socket, speaks) = target.connect(address).await?;
         Ok(match speaks {
             Speaks::Http1 => Call::H1(Box::new(h1::Call::on(Link::on(socket, key), false))),

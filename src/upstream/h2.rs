@@ -25,6 +25,9 @@ use crate::socket::Socket;
 
 /// What a stream's answer may be ahead of its reader, and all streams of a connection together, in bytes.
 const WINDOWS: (u32, u32) = (256 << 10, 8 << 20);
+/// What small frames that wait for their reader may cost together. `h2` ends the connection past this, and with it the
+/// streams of those who do read; its own bound is met by three stalled readers of token streams.
+const SMALL_FRAMES: usize = 32 << 20;
 /// What may be written and not sent, a stream, in bytes.
 const UNSENT: usize = 64 << 10;
 /// The longest head, in bytes, as HPACK counts it.
@@ -79,6 +82,7 @@ impl Call {
             .initial_connection_window_size(of_connection)
             .max_header_list_size(LONGEST_HEAD)
             .max_send_buffer_size(UNSENT)
+            .data_frame_budget(SMALL_FRAMES)
             .enable_push(false)
             .handshake::<_, Bytes>(socket)
             .await

@@ -12,6 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use h2::client::SendRequest;
 use parking_lot::Mutex;
+use tokio::sync::OwnedMutexGuard;
 
 use super::link::Link;
 use super::target::Key;
@@ -33,6 +34,8 @@ pub struct Pool {
     // a worker is one thread, so nobody waits for this
     idle: Mutex<HashMap<Key, Vec<Idle>>>,
     roads: Mutex<HashMap<Key, Vec<Kept>>>,
+    // who makes an HTTP/2 connection, one at a time for each place
+    turns: Mutex<HashMap<Key, Arc<tokio::sync::Mutex<()>>>>,
     // counts time in rounds, so that no request has to ask for it
     round: AtomicU64,
 }
@@ -122,6 +125,13 @@ impl Pool {
         Some(Lane::on(kept))
     }
 
+    /// Waits for the turn to make an HTTP/2 connection to this place: of many requests at once the first makes it, and the
+    /// others find it.
+    pub async fn turn(&self, key: Key) -> OwnedMutexGuard<()> {
+        let turn = self.turns.lock().entry(key).or_default().clone();
+        turn.lock_owned().await
+    }
+
     /// Keeps a new HTTP/2 connection; the first place on it.
     pub fn add(&self, key: Key, requests: SendRequest<Bytes>) -> Lane {
         let kept = Kept {
@@ -174,6 +184,10 @@ impl Pool {
                 });
                 !roads.is_empty()
             });
+            // A turn that nobody waits for or has is in the map alone.
+            self.turns
+                .lock()
+                .retain(|_, turn| Arc::strong_count(turn) > 1);
         }
     }
 }

@@ -6,6 +6,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 use greylag_filters::rules::Address;
@@ -39,6 +40,8 @@ pub struct Target {
     pub address: Address,
     speaks: Speaks,
     tls: Option<tls::Client>,
+    // whether HTTP/2 was spoken on the last connection
+    shared: AtomicBool,
     // tells its connections in the pool from those of others
     number: u64,
     addresses: ArcSwap<Vec<SocketAddr>>,
@@ -65,6 +68,7 @@ impl Target {
         Target {
             name,
             tls: address.tls.then(|| tls::Client::new(tls, offers)),
+            shared: AtomicBool::new(speaks == Speaks::H2),
             number: rand::random(),
             address,
             speaks,
@@ -86,11 +90,22 @@ impl Target {
         (self.number, address)
     }
 
+    /// Whether its connections carry several requests each, as far as is known.
+    pub fn is_shared(&self) -> bool {
+        self.shared.load(Ordering::Relaxed)
+    }
+
     /// A new connection to one of its addresses, and what is spoken on it.
     ///
     /// # Errors
     /// The system's, or why no hand was shaken.
     pub async fn connect(&self, address: SocketAddr) -> io::Result<(Socket, Speaks)> {
+        let (socket, speaks) = self.reach(address).await?;
+        self.shared.store(speaks == Speaks::H2, Ordering::Relaxed);
+        Ok((socket, speaks))
+    }
+
+    async fn reach(&self, address: SocketAddr) -> io::Result<(Socket, Speaks)> {
         if let Some(path) = &self.address.socket {
             return Ok((Socket::Unix(UnixStream::connect(path).await?), self.speaks));
         }

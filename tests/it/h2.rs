@@ -77,6 +77,14 @@ impl Peer {
         Peer { requests, driver }
     }
 
+    /// The same connection, for use in another task; it ends with the first.
+    pub fn another(&self) -> Peer {
+        Peer {
+            requests: self.requests.clone(),
+            driver: tokio::spawn(async {}),
+        }
+    }
+
     /// Whether another request could be begun.
     pub async fn is_open(&mut self) -> bool {
         std::future::poll_fn(|cx| self.requests.poll_ready(cx))

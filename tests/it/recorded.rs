@@ -51,11 +51,11 @@ impl Recorded {
     }
 }
 
-/// Every recorded answer to a chat or completions request, in order of the names.
+/// Every recorded answer over HTTP, in order of the names.
 pub fn all() -> Vec<Recorded> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("filters/fixtures");
     let mut found = Vec::new();
-    for server in ["llamacpp", "sglang", "vllm"] {
+    for server in ["llamacpp", "sglang", "triton", "vllm"] {
         for file in std::fs::read_dir(root.join(server)).unwrap() {
             let file = file.unwrap().file_name().into_string().unwrap();
             if let Some(case) = file.strip_suffix(".response.http") {
