@@ -124,7 +124,11 @@ fn bind_path(path: &Path, mode: u32, manner: Manner, workers: usize) -> io::Resu
     let named = |error: io::Error| named(&error, path.display());
     // What a process that was killed left behind is nobody's; what somebody listens on is kept.
     let is_socket = fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_socket());
-    if is_socket && unix::UnixStream::connect(path).is_err() {
+    let refuses = || {
+        let tried = unix::UnixStream::connect(path);
+        tried.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+    };
+    if is_socket && refuses() {
         fs::remove_file(path).map_err(named)?;
     }
     let first = unix::UnixListener::bind(path).map_err(named)?;

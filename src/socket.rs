@@ -7,7 +7,7 @@ use std::io::{self, IoSlice};
 use std::mem::MaybeUninit;
 use std::net::IpAddr;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use socket2::{SockRef, TcpKeepalive};
@@ -73,15 +73,22 @@ impl Socket {
         Some(stream.peer_addr().ok()?.ip().to_canonical())
     }
 
-    /// Whether it is still open and silent.
-    pub fn is_quiet(&self) -> bool {
+    /// Whether it is still open and silent. With TLS what was read from the system and not given out counts too.
+    pub fn is_quiet(&mut self) -> bool {
         let mut probe = [MaybeUninit::uninit(); 1];
-        let peeked = match self {
+        let peeked = match &*self {
             Socket::Tcp(stream) => SockRef::from(stream).peek(&mut probe),
             Socket::Tls(stream) => SockRef::from(stream.get_ref().0).peek(&mut probe),
             Socket::Unix(stream) => SockRef::from(stream).peek(&mut probe),
         };
-        peeked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock)
+        let is_silent = peeked.is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+        let Socket::Tls(stream) = self else {
+            return is_silent;
+        };
+        let mut held = [0; 1];
+        let mut cx = Context::from_waker(Waker::noop());
+        let read = Pin::new(stream).poll_read(&mut cx, &mut ReadBuf::new(&mut held));
+        is_silent && read.is_pending()
     }
 
     /// Both halves; the connection ends with the last of them.

@@ -13,6 +13,6 @@ pub mod pool;
 pub mod target;
 pub mod watch;
 
-pub use call::{Broken, Call};
+pub use call::{Broken, Call, Reach};
 pub use pool::Pool;
 pub use target::{Speaks, Target};

@@ -2,7 +2,7 @@
 //!
 //! In: heads and pieces of bodies. Out: bytes in a socket, in as few system calls as can be: small pieces gather here and
 //! leave together, before anything is waited for; long ones are written from where they are. Whoever waits for a peer
-//! polls its outbox, so no byte stays behind. Nothing is dropped here, and nothing is read.
+//! polls its outbox, so no byte stays behind, neither here nor in TLS. Nothing is read here.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -27,6 +27,8 @@ pub struct Outbox {
     held: Vec<u8>,
     // 0 <= sent <= held.len(); all of them are cleared together
     sent: usize,
+    // whether bytes were taken that TLS may still hold
+    unflushed: bool,
 }
 
 impl Outbox {
@@ -44,19 +46,20 @@ impl Outbox {
     }
 
     /// Bytes that have not been sent.
-    pub fn len(&self) -> usize {
+    pub fn left(&self) -> usize {
         self.held.len() - self.sent
     }
 
-    /// Whether all has been sent.
+    /// Whether all has been sent, also by what stands between here and the socket.
     pub fn is_empty(&self) -> bool {
-        self.len() == 0
+        self.left() == 0 && !self.unflushed
     }
 
     /// Forgets what has not been sent.
     pub fn clear(&mut self) {
         self.held.clear();
         self.sent = 0;
+        self.unflushed = false;
     }
 
     /// Sends what is held, then `rest`, of which it takes off what has gone. Ready when all has.
@@ -66,7 +69,7 @@ impl Outbox {
         mut to: Pin<&mut W>,
         rest: &mut &[u8],
     ) -> Poll<io::Result<()>> {
-        while !self.is_empty() || !rest.is_empty() {
+        while self.left() > 0 || !rest.is_empty() {
             let held = self.held.get(self.sent..).unwrap_or_default();
             let wrote = match (held.is_empty(), rest.is_empty()) {
                 (false, true) => ready!(to.as_mut().poll_write(cx, held))?,
@@ -79,13 +82,19 @@ impl Outbox {
             if wrote == 0 {
                 return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
             }
+            self.unflushed = true;
             let of_held = wrote.min(held.len());
             self.sent += of_held;
             *rest = rest.get(wrote - of_held..).unwrap_or_default();
-            if self.is_empty() {
-                self.clear();
+            if self.left() == 0 {
+                self.held.clear();
+                self.sent = 0;
                 self.held.shrink_to(KEPT);
             }
+        }
+        if self.unflushed {
+            ready!(to.as_mut().poll_flush(cx))?;
+            self.unflushed = false;
         }
         Poll::Ready(Ok(()))
     }
@@ -153,6 +162,34 @@ mod tests {
         assert!(outbox.is_empty());
     }
 
+    #[tokio::test]
+    async fn what_a_writer_holds_is_flushed_too() {
+        // As TLS does: it takes bytes, and sends them when it can.
+        let (near, mut far) = tokio::io::duplex(64);
+        let mut near = tokio::io::BufWriter::new(near);
+        let mut outbox = Outbox::default();
+        outbox.end().extend_from_slice(b"abc");
+        std::future::poll_fn(|cx| outbox.poll_send(cx, Pin::new(&mut near), &mut &[][..]))
+            .await
+            .unwrap();
+        assert!(outbox.is_empty());
+        let mut got = [0; 3];
+        far.read_exact(&mut got).await.unwrap();
+        assert_eq!(&got, b"abc");
+    }
+
+    #[test]
+    fn what_a_writer_cannot_flush_keeps_the_outbox_busy() {
+        let (near, _far) = tokio::io::duplex(2);
+        let mut near = tokio::io::BufWriter::new(near);
+        let mut outbox = Outbox::default();
+        outbox.end().extend_from_slice(b"abc");
+        let mut cx = Context::from_waker(Waker::noop());
+        let sent = outbox.poll_send(&mut cx, Pin::new(&mut near), &mut &[][..]);
+        assert!(sent.is_pending());
+        assert_eq!((outbox.left(), outbox.is_empty()), (0, false));
+    }
+
     #[test]
     fn what_is_not_taken_stays() {
         let (mut near, _far) = tokio::io::duplex(4);
@@ -161,7 +198,7 @@ mod tests {
         let mut cx = Context::from_waker(Waker::noop());
         let sent = outbox.poll_send(&mut cx, Pin::new(&mut near), &mut &[][..]);
         assert!(sent.is_pending());
-        assert_eq!(outbox.len(), 2);
+        assert_eq!(outbox.left(), 2);
     }
 
     #[test]

@@ -36,7 +36,7 @@ const FORGIVEN: u32 = 50;
 /// How long a connection may take to send what is left once its streams are cut.
 const LAST: Duration = Duration::from_secs(1);
 
-/// How often it is looked at whether the last stream has ended, when the connection is to end.
+/// How often it is looked at whether the last stream has ended, when the connection is cut.
 const STEP: Duration = Duration::from_millis(10);
 
 // What the streams of a connection tell it.
@@ -49,16 +49,6 @@ struct Tally {
 impl Tally {
     fn is_running(&self) -> bool {
         self.running.load(Ordering::Relaxed) > 0
-    }
-
-    // Ends when no stream has run for a while: a request may be on its way that was sent before the client was told.
-    async fn quiet(&self) {
-        const STEPS: u32 = 50;
-        let mut steps = 0;
-        while steps < STEPS {
-            sleep(STEP).await;
-            steps = if self.is_running() { 0 } else { steps + 1 };
-        }
     }
 }
 
@@ -94,7 +84,6 @@ pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
         tokio::select! {
             biased;
             () = cut.come() => break,
-            () = tally.quiet(), if stopping => break,
             _ = stop.wait_for(|stopping| *stopping), if !stopping => {
                 stopping = true;
                 connection.graceful_shutdown();
@@ -115,6 +104,9 @@ pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
                 idle = if tally.is_running() { 0 } else { idle + 1 };
                 if idle == most_idle {
                     connection.graceful_shutdown();
+                } else if idle > most_idle + 1 {
+                    // Who does not even answer that is not waited for, nor are answers that it does not take.
+                    break;
                 }
             }
         }

@@ -8,10 +8,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use greylag_filters::framing::Framing;
-use greylag_filters::grpc::Status;
+use greylag_filters::grpc::{self, Status};
 use greylag_filters::meter::Offset;
 use greylag_filters::route::Route;
-use greylag_filters::rules::engine::Timeouts;
 use http::{HeaderMap, header};
 use pingora_http::{RequestHeader, ResponseHeader};
 
@@ -24,12 +23,12 @@ use super::stop::Stop;
 use super::{Worker, head};
 use crate::exchange::Exchange;
 use crate::reply::Reason;
-use crate::upstream::{Broken, Call, h2 as engine};
+use crate::upstream::{Broken, Call, Reach, h2 as engine};
 
 /// Whether a request is one of gRPC.
 pub fn is_grpc(head: &RequestHeader) -> bool {
     let media_type = head.headers.get(header::CONTENT_TYPE);
-    media_type.is_some_and(|value| value.as_bytes().starts_with(b"application/grpc"))
+    media_type.is_some_and(|value| grpc::is_media_type(value.as_bytes()))
 }
 
 /// Carries the call to its end.
@@ -38,7 +37,7 @@ pub async fn carry(
     exchange: &mut Exchange,
     client: &mut client::Client,
     cut: &mut Cut,
-    request: Request,
+    mut request: Request,
 ) -> Result<(), Stop> {
     let deadline = deadline(client.split().0)?;
     let mut call = open(worker, exchange, client, cut, &request, deadline).await?;
@@ -48,35 +47,41 @@ pub async fn carry(
 
     let timeouts = request.timeouts;
     let total = [timeouts.total, deadline].into_iter().flatten().min();
+    let is_callers = total.is_some() && total == deadline;
     let total = total.map(|total| exchange.at(total));
     let first = exchange.at(exchange.now() + timeouts.first_byte);
     let (asked, reader, writer) = client.split();
     let (up, down) = call.split();
+    let body = std::mem::take(&mut request.body);
+    let mut ear = Ear::of(exchange, longest(worker));
+    ear.ask(exchange.now(), &body);
     let conversation = Conversation {
         asked,
         reader,
         writer,
         up,
         down,
-        tag: &request.tag,
-        timeouts,
+        request,
+        asked_at: exchange.now(),
         write: worker.shared.limits.write.get(),
         patience: Patience::new(first, Spent::FirstByte, total),
         sent: None,
         heard: None,
-        to_engine: request.body.clone(),
+        to_engine: body,
         to_client: Vec::new(),
         given: 0,
     };
-    let limit = usize::try_from(worker.shared.limits.event.bytes()).unwrap_or(usize::MAX);
-    let mut ear = Ear::of(exchange, limit);
-    ear.ask(exchange.now(), &request.body);
     let ended = conversation.hold(exchange, cut, &mut ear).await;
     ear.finish(exchange);
     ended.map_err(|stop| match stop {
-        Stop::Spent(Spent::Total) if deadline.is_some() => Stop::Overdue,
+        Stop::Spent(Spent::Total) if is_callers => Stop::Overdue,
         other => other,
     })
+}
+
+// The longest message that is looked at.
+fn longest(worker: &Worker) -> usize {
+    usize::try_from(worker.shared.limits.event.bytes()).unwrap_or(usize::MAX)
 }
 
 // The caller's own deadline, as an offset since the exchange began.
@@ -84,7 +89,7 @@ fn deadline(head: &RequestHeader) -> Result<Option<Duration>, Stop> {
     let Some(timeout) = head.headers.get("grpc-timeout") else {
         return Ok(None);
     };
-    let read = greylag_filters::grpc::read_timeout(timeout.as_bytes());
+    let read = grpc::read_timeout(timeout.as_bytes());
     read.map(Some)
         .map_err(|fault| Stop::refuse(Reason::BadRequest, fault.to_string()))
 }
@@ -100,7 +105,7 @@ async fn open(
     exchange.record.attempts += 1;
     let before = exchange.now();
     let limit = request.timeouts.connect;
-    let open = Call::open(&worker.pool, &request.target, limit, false);
+    let open = Call::open(&worker.pool, &request.target, limit, Reach::Any);
     let (_, _, writer) = client.split();
     let due = deadline.map(|deadline| exchange.at(deadline));
     let overdue = async {
@@ -136,12 +141,13 @@ struct Conversation<'a> {
     writer: &'a mut client::Writer,
     up: &'a mut engine::Up,
     down: &'a mut engine::Down,
-    tag: &'a str,
-    timeouts: Timeouts,
+    // without its body; the memory that this held is given back when it has gone
+    request: Request,
     // how long the client may take nothing
     write: Duration,
     patience: Patience,
-    // when the client had said all, and the engine was heard last
+    // when the piece on its way to the engine was said, the client had said all, and the engine was heard last
+    asked_at: Offset,
     sent: Option<Offset>,
     heard: Option<Offset>,
     // a piece on its way, each; of the second so much has been given
@@ -203,6 +209,7 @@ impl Conversation<'_> {
                 Next::Asked(Some(piece)) => {
                     ear.ask(now, &piece);
                     self.to_engine = piece;
+                    self.asked_at = now;
                 }
                 Next::Asked(None) => {
                     // An engine that takes no more may have answered all the same, and is heard out.
@@ -224,7 +231,13 @@ impl Conversation<'_> {
                     said.clear();
                     patience_of_client.until(exchange.at(now + self.write), Spent::Idle);
                 }
-                Next::Given => {}
+                Next::Given => {
+                    patience_of_client.until(exchange.at(now + self.write), Spent::Idle);
+                    if self.given == self.to_client.len() {
+                        // While it was given nobody listened to the engine.
+                        self.heard = Some(now);
+                    }
+                }
                 Next::Spent(spent) => self.wait_on(exchange, spent, now)?,
             }
         }
@@ -232,6 +245,7 @@ impl Conversation<'_> {
 
     fn has_sent(&mut self, exchange: &mut Exchange, now: Offset) {
         self.to_engine.clear();
+        self.request.let_go();
         self.sent = Some(now);
         exchange.record.times.request = Some(now);
         // Of many requests each has a time of its own.
@@ -252,7 +266,7 @@ impl Conversation<'_> {
         if is_all {
             note_status(exchange, Some(&head.headers));
         }
-        let out = head::to_client(head, self.asked, self.tag, true);
+        let out = head::to_client(head, self.asked, &self.request.tag, true);
         exchange.record.status = Some(out.status.as_u16());
         self.writer.write_head(out, is_all);
         is_all
@@ -265,8 +279,12 @@ impl Conversation<'_> {
         }
         let (limit, spent) = self.owed();
         let due = match self.sent {
+            // Nobody listens to it, or it owes nothing.
+            _ if self.given < self.to_client.len() => now + limit,
+            None if self.to_engine.is_empty() => now + limit,
+            // It does not take what is said.
+            None => self.asked_at + limit,
             Some(sent) => self.heard.map_or(sent, |heard| heard.max(sent)) + limit,
-            None => now + limit,
         };
         if due <= now {
             return Err(Stop::Spent(spent));
@@ -277,8 +295,8 @@ impl Conversation<'_> {
 
     fn owed(&self) -> (Duration, Spent) {
         match self.heard {
-            Some(_) => (self.timeouts.idle, Spent::Idle),
-            None => (self.timeouts.first_byte, Spent::FirstByte),
+            Some(_) => (self.request.timeouts.idle, Spent::Idle),
+            None => (self.request.timeouts.first_byte, Spent::FirstByte),
         }
     }
 }

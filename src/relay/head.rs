@@ -50,7 +50,7 @@ pub fn admit(head: &RequestHeader) -> Result<(), Stop> {
         return Err(Stop::refuse(
             Reason::Unsupported,
             format!(
-                "the only upgrade that is carried is one to websocket, asked for by GET over HTTP/1.1; found {protocol:?}"
+                "the only upgrade that is carried is one to websocket, asked for by GET over HTTP/1.1 without a body; found {protocol:?}"
             ),
         ));
     }
@@ -111,8 +111,12 @@ pub fn asks_for_websocket(head: &RequestHeader) -> bool {
     let mut upgrades = head.headers.get_all(header::UPGRADE).iter();
     let is_websocket =
         |protocol: &HeaderValue| protocol.as_bytes().eq_ignore_ascii_case(b"websocket");
+    let has_body = head.headers.contains_key(header::TRANSFER_ENCODING)
+        || content_length(head).is_some_and(|length| length > 0);
     upgrades.next().is_some_and(is_websocket)
         && upgrades.next().is_none()
+        && !has_body
+        && !names(head, "close")
         && head.method == Method::GET
         && head.version == Version::HTTP_11
         && names(head, "upgrade")

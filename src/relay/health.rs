@@ -43,7 +43,9 @@ pub fn is_ours(head: &RequestHeader, body: &Body) -> bool {
 fn service(message: &[u8]) -> Option<&[u8]> {
     let mut found = None;
     for field in Fields::of(message) {
-        if let (1, Value::Bytes(name)) = field.ok().map(|field| (field.number, field.value))? {
+        // Of a message that cannot be read nothing is known.
+        let Ok(field) = field else { return None };
+        if let (1, Value::Bytes(name)) = (field.number, field.value) {
             found = Some(name);
         }
     }

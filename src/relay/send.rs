@@ -17,7 +17,7 @@ use super::patience::{Patience, Spent};
 use super::request::Request;
 use super::stop::Stop;
 use crate::exchange::Exchange;
-use crate::upstream::{Broken, Call};
+use crate::upstream::{Broken, Call, Reach};
 
 /// A request that an engine has begun to answer.
 pub struct Sent {
@@ -116,7 +116,12 @@ impl Attempt<'_> {
     async fn open(&mut self, fresh: bool) -> Result<Call, Stop> {
         let before = self.exchange.now();
         let limit = self.request.timeouts.connect;
-        let open = Call::open(&self.worker.pool, &self.request.target, limit, fresh);
+        let reach = match (self.request.is_upgrade, fresh) {
+            (true, _) => Reach::Http1,
+            (false, true) => Reach::Fresh,
+            (false, false) => Reach::Any,
+        };
+        let open = Call::open(&self.worker.pool, &self.request.target, limit, reach);
         let opened = if self.request.is_whole {
             tokio::select! {
                 biased;

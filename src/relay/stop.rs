@@ -115,6 +115,13 @@ impl Stop {
                     "the engine reset the connection without an answer",
                 ),
             ),
+            Stop::Broken(Broken::Unsayable) => told(
+                End::Refused,
+                Refusal::new(
+                    Reason::BadRequest,
+                    "the engine speaks HTTP/2, in which a target is text and a Host an authority",
+                ),
+            ),
             Stop::Broken(Broken::Garbage) => told(
                 End::EngineReset,
                 Refusal::new(

@@ -56,14 +56,22 @@ impl Client {
         )
     }
 
-    /// Shakes hands with an engine at this host; what is spoken then.
+    /// Shakes hands with an engine at this host, offering HTTP/1.1 alone if so asked; what is spoken then.
     ///
     /// # Errors
     /// Why not, in rustls's words.
-    pub async fn shake(&self, stream: TcpStream, host: &str) -> io::Result<(Socket, Speaks)> {
+    pub async fn shake(
+        &self,
+        stream: TcpStream,
+        host: &str,
+        only_http1: bool,
+    ) -> io::Result<(Socket, Speaks)> {
         let wrong = |fault: Fault| io::Error::other(format!("TLS: {fault}"));
         let name = self.name(host).map_err(wrong)?;
-        let config = self.current().map_err(wrong)?;
+        let mut config = self.current().map_err(wrong)?;
+        if only_http1 {
+            Arc::make_mut(&mut config).alpn_protocols = vec![b"http/1.1".to_vec()];
+        }
         let shaken = TlsConnector::from(config).connect(name, stream).await;
         let stream = shaken.map_err(|error| io::Error::other(format!("TLS: {error}")))?;
         let speaks = match stream.get_ref().1.alpn_protocol() {

@@ -6,6 +6,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use bytes::Bytes;
 use greylag_filters::framing::Framing;
 use http::HeaderMap;
 use pingora_http::{RequestHeader, ResponseHeader};
@@ -36,6 +37,19 @@ pub enum Broken {
     Reset,
     /// What came is no HTTP answer.
     Garbage,
+    /// The caller's request cannot be said in HTTP/2: its target is no text, or its `Host` no authority.
+    Unsayable,
+}
+
+/// Which connections to an engine will do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// Any, those of the pool first.
+    Any,
+    /// A new one.
+    Fresh,
+    /// A new one that speaks HTTP/1.1, which alone can be switched to another protocol.
+    Http1,
 }
 
 impl From<io::Error> for Broken {
@@ -49,7 +63,7 @@ impl From<io::Error> for Broken {
 }
 
 impl Call {
-    /// A connection to `target`, or a place on one: from the pool, unless `fresh`; else to the first of its addresses that
+    /// A connection to `target`, or a place on one, of the kind that `reach` asks for: to the first of its addresses that
     /// answers, within `limit` each. Cancel-safe.
     ///
     /// # Errors
@@ -58,7 +72,7 @@ impl Call {
         pool: &Pool,
         target: &Target,
         limit: Duration,
-        fresh: bool,
+        reach: Reach,
     ) -> Result<Call, Broken> {
         let unreachable = |what: String| {
             Broken::Unreachable(format!(
@@ -74,7 +88,7 @@ impl Call {
         };
         let mut last = String::from("no address");
         for address in addresses.iter() {
-            let opened = within(limit, Call::at(pool, target, *address, fresh)).await;
+            let opened = within(limit, Call::at(pool, target, *address, reach)).await;
             match opened {
                 Ok(call) => return Ok(call),
                 Err(error) => last = error,
@@ -89,10 +103,10 @@ impl Call {
         pool: &Pool,
         target: &Target,
         address: SocketAddr,
-        fresh: bool,
+        reach: Reach,
     ) -> io::Result<Call> {
         let key = target.key(address);
-        if !fresh {
+        if reach == Reach::Any {
             if let Some(call) = h2::Call::reuse(pool, key).await {
                 return Ok(Call::H2(Box::new(call)));
             }
@@ -100,7 +114,7 @@ impl Call {
                 return Ok(Call::H1(Box::new(h1::Call::on(link, true))));
             }
         }
-        let _turn = match target.is_shared() && !fresh {
+        let _turn = match target.is_shared() && reach == Reach::Any {
             true => {
                 let turn = pool.turn(key).await;
                 if let Some(call) = h2::Call::reuse(pool, key).await {
@@ -110,7 +124,7 @@ impl Call {
             }
             false => None,
         };
-        let (socket, speaks) = target.connect(address).await?;
+        let (socket, speaks) = target.connect(address, reach == Reach::Http1).await?;
         Ok(match speaks {
             Speaks::Http1 => Call::H1(Box::new(h1::Call::on(Link::on(socket, key), false))),
             Speaks::H2 => Call::H2(Box::new(h2::Call::begin(pool, key, socket).await?)),
@@ -149,10 +163,10 @@ impl Call {
     ///
     /// # Errors
     /// The connection broke, or the engine has begun to answer without waiting for the rest.
-    pub async fn write(&mut self, piece: &[u8]) -> Result<(), Broken> {
+    pub async fn write(&mut self, piece: &Bytes) -> Result<(), Broken> {
         match self {
             Call::H1(call) => call.write(piece).await,
-            Call::H2(call) => call.write(piece).await,
+            Call::H2(call) => call.write(piece.clone()).await,
         }
     }
 

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use greylag_filters::framing::Framing;
+use greylag_filters::grpc;
+use greylag_filters::hop::hop_by_hop;
 use h2::client::{Builder, Connection, ResponseFuture};
 use h2::{Ping, PingPong, Reason, RecvStream, SendStream};
 use http::{HeaderMap, HeaderValue, Request, Uri, header};
@@ -23,8 +25,9 @@ use super::pool::{Lane, Road};
 use super::target::Key;
 use crate::socket::Socket;
 
-/// What a stream's answer may be ahead of its reader, and all streams of a connection together, in bytes.
-const WINDOWS: (u32, u32) = (256 << 10, 8 << 20);
+/// What a stream's answer may be ahead of its reader, and all streams of a connection together, in bytes: as many as there
+/// are lanes may stand unread, and the others go on.
+const WINDOWS: (u32, u32) = (128 << 10, 16 << 20);
 /// What small frames that wait for their reader may cost together. `h2` ends the connection past this, and with it the
 /// streams of those who do read; its own bound is met by three stalled readers of token streams.
 const SMALL_FRAMES: usize = 32 << 20;
@@ -65,9 +68,15 @@ pub struct Down {
 impl Call {
     /// A place on a connection of the pool that has room.
     pub(super) async fn reuse(pool: &Pool, key: Key) -> Option<Call> {
-        let mut lane = pool.lane(key)?;
-        let ready = poll_fn(|cx| lane.requests.poll_ready(cx)).await;
-        ready.is_ok().then(|| Call::on(lane, true))
+        loop {
+            let mut lane = pool.lane(key)?;
+            let ready = poll_fn(|cx| lane.requests.poll_ready(cx)).await;
+            if ready.is_ok() {
+                return Some(Call::on(lane, true));
+            }
+            // It has said goodbye: its streams go on, and no other begins.
+            lane.road().close();
+        }
     }
 
     /// The first place on a new connection.
@@ -133,7 +142,7 @@ impl Call {
     /// # Errors
     /// The connection broke, or the head has no place in HTTP/2.
     pub fn write_head(&mut self, head: &RequestHeader, framing: Framing) -> Result<(), Broken> {
-        let request = request(head).ok_or(Broken::Garbage)?;
+        let request = request(head).ok_or(Broken::Unsayable)?;
         let is_all = framing == Framing::None;
         let sent = self.lane.requests.send_request(request, is_all);
         let (response, out) = sent.map_err(|error| broken(&error, &mut self.up.refused))?;
@@ -142,8 +151,7 @@ impl Call {
         Ok(())
     }
 
-    pub(super) async fn write(&mut self, piece: &[u8]) -> Result<(), Broken> {
-        let mut piece = Bytes::copy_from_slice(piece);
+    pub(super) async fn write(&mut self, mut piece: Bytes) -> Result<(), Broken> {
         poll_fn(|cx| match self.up.poll_write(cx, &mut piece) {
             // An engine that answers instead of taking the rest is heard.
             Poll::Pending => {
@@ -348,7 +356,9 @@ fn request(head: &RequestHeader) -> Option<Request<()>> {
     let headers = request.headers_mut();
     headers.clone_from(&head.headers);
     headers.remove(header::HOST);
-    headers.remove(header::TRANSFER_ENCODING);
+    for name in hop_by_hop(headers) {
+        headers.remove(name);
+    }
     if headers.get(header::CONTENT_TYPE).is_some_and(is_grpc) {
         headers.insert(header::TE, HeaderValue::from_static("trailers"));
     }
@@ -356,7 +366,7 @@ fn request(head: &RequestHeader) -> Option<Request<()>> {
 }
 
 fn is_grpc(media_type: &HeaderValue) -> bool {
-    media_type.as_bytes().starts_with(b"application/grpc")
+    grpc::is_media_type(media_type.as_bytes())
 }
 
 async fn drive(mut connection: Connection<Socket, Bytes>, road: Road) {

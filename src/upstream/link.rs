@@ -51,7 +51,7 @@ impl Link {
     }
 
     /// Whether it is still open and silent, as it should be between two requests.
-    pub fn is_quiet(&self) -> bool {
+    pub fn is_quiet(&mut self) -> bool {
         self.stream.is_quiet()
     }
 
@@ -60,7 +60,7 @@ impl Link {
     /// # Errors
     /// The connection broke, or (`BrokenPipe`) the engine has begun to answer without waiting for the rest.
     pub async fn send(&mut self, mut piece: &[u8]) -> io::Result<()> {
-        if self.outbox.len() + piece.len() < FULL {
+        if self.outbox.left() + piece.len() < FULL {
             self.outbox.end().extend_from_slice(piece);
             return Ok(());
         }
@@ -181,7 +181,7 @@ mod tests {
         let (mut link, mut far) = pair().await;
         link.send(b"head").await.unwrap();
         link.send(b"body").await.unwrap();
-        assert_eq!(link.outbox.len(), 8);
+        assert_eq!(link.outbox.left(), 8);
         let mut cx = Context::from_waker(std::task::Waker::noop());
         assert!(link.poll_inbox(&mut cx).is_pending());
         let mut got = [0; 8];
@@ -212,12 +212,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_connection_is_quiet_until_something_comes() {
-        let (link, mut far) = pair().await;
+        let (mut link, mut far) = pair().await;
         assert!(link.is_quiet());
         far.write_all(b"x").await.unwrap();
         readable(&link).await;
         assert!(!link.is_quiet());
-        let (link, far) = pair().await;
+        let (mut link, far) = pair().await;
         drop(far);
         readable(&link).await;
         assert!(!link.is_quiet());

@@ -149,7 +149,7 @@ impl Pool {
         let round = self.round.load(Ordering::Relaxed);
         let mut all = self.idle.lock();
         let idle = all.get_mut(&key)?;
-        while let Some(last) = idle.pop() {
+        while let Some(mut last) = idle.pop() {
             if last.is_fresh(round) && last.link.is_quiet() {
                 return Some(last.link);
             }

@@ -95,17 +95,24 @@ impl Target {
         self.shared.load(Ordering::Relaxed)
     }
 
-    /// A new connection to one of its addresses, and what is spoken on it.
+    /// A new connection to one of its addresses, and what is spoken on it; over TLS with `only_http1` nothing but HTTP/1.1 is
+    /// offered.
     ///
     /// # Errors
     /// The system's, or why no hand was shaken.
-    pub async fn connect(&self, address: SocketAddr) -> io::Result<(Socket, Speaks)> {
-        let (socket, speaks) = self.reach(address).await?;
-        self.shared.store(speaks == Speaks::H2, Ordering::Relaxed);
+    pub async fn connect(
+        &self,
+        address: SocketAddr,
+        only_http1: bool,
+    ) -> io::Result<(Socket, Speaks)> {
+        let (socket, speaks) = self.reach(address, only_http1).await?;
+        if !only_http1 {
+            self.shared.store(speaks == Speaks::H2, Ordering::Relaxed);
+        }
         Ok((socket, speaks))
     }
 
-    async fn reach(&self, address: SocketAddr) -> io::Result<(Socket, Speaks)> {
+    async fn reach(&self, address: SocketAddr, only_http1: bool) -> io::Result<(Socket, Speaks)> {
         if let Some(path) = &self.address.socket {
             return Ok((Socket::Unix(UnixStream::connect(path).await?), self.speaks));
         }
@@ -113,7 +120,7 @@ impl Target {
         tune(&stream)?;
         match &self.tls {
             None => Ok((Socket::Tcp(stream), self.speaks)),
-            Some(tls) => tls.shake(stream, &self.address.host).await,
+            Some(tls) => tls.shake(stream, &self.address.host, only_http1).await,
         }
     }
 

@@ -13,7 +13,7 @@ use serde::Deserialize;
 use tokio::time::error::Elapsed;
 use tokio::time::timeout;
 
-use super::{Broken, Call, Pool, Target};
+use super::{Broken, Call, Pool, Reach, Target};
 use crate::snapshot::Store;
 use crate::telemetry::Telemetry;
 
@@ -28,14 +28,13 @@ const MOST: (usize, usize) = (64, 256);
 
 /// Looks after the engines of whatever rules are in force, for as long as it is polled.
 pub async fn watch(store: Arc<Store>, telemetry: Arc<Telemetry>) {
-    let pool = Pool::default();
     let mut away = HashSet::new();
     loop {
         let snapshot = store.current();
         telemetry.models.learn(&snapshot);
         for target in snapshot.targets() {
             let _ = timeout(PATIENCE, target.resolve()).await;
-            let asked = timeout(PATIENCE, ask(&pool, target)).await;
+            let asked = timeout(PATIENCE, ask(target)).await;
             if let Ok(Ok(Some(models))) = &asked {
                 target.set_models(models.clone());
             }
@@ -85,8 +84,10 @@ struct Model {
 }
 
 // The models that the engine says it serves; none where it says something else, or nothing that can be read.
-async fn ask(pool: &Pool, target: &Target) -> Result<Option<Vec<Box<str>>>, Broken> {
-    let mut call = Call::open(pool, target, PATIENCE, true).await?;
+async fn ask(target: &Target) -> Result<Option<Vec<Box<str>>>, Broken> {
+    // Its connection ends with the question.
+    let pool = Pool::default();
+    let mut call = Call::open(&pool, target, PATIENCE, Reach::Fresh).await?;
     let question = question(target).ok_or(Broken::Garbage)?;
     call.write_head(&question, Framing::None)?;
     if call.read_head().await?.status != 200 {

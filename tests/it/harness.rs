@@ -140,8 +140,9 @@ impl Greylag {
 
 impl Drop for Greylag {
     fn drop(&mut self) {
+        // Beside the test, whose own clients must go on to hear of it.
         if let Some(app) = self.app.take() {
-            app.stop();
+            std::thread::spawn(move || app.stop());
         }
     }
 }

@@ -305,3 +305,135 @@ async fn an_engine_is_believed_by_its_certificate() {
     let answer = through(plain.address(), ca).await;
     assert!(answer.text().contains("TLS: "), "{}", answer.text());
 }
+
+#[tokio::test]
+async fn a_client_that_reads_late_gets_all_of_its_answer_over_tls() {
+    const SIZE: usize = 16 << 20;
+    let authority = Authority::new();
+    let mut hand = Hand::start().await;
+    let greylag = listening(&authority.sign("localhost"), None, hand.address());
+    let mut stream = shake(greylag.address(), authority.client(None, &[]))
+        .await
+        .unwrap();
+    let ask = String::from_utf8_lossy(ASK).replace("connection: close\r\n", "");
+    stream.write_all(ask.as_bytes()).await.unwrap();
+    let (mut engine, _) = hand.request().await;
+    engine
+        .send(format!("HTTP/1.1 200 OK\r\ncontent-length: {SIZE}\r\n\r\n"))
+        .await;
+    let sending = tokio::spawn(async move {
+        engine.socket.write_all(&vec![b'x'; SIZE]).await.unwrap();
+        engine
+    });
+    let mut come = Vec::new();
+    while !come.ends_with(b"\r\n\r\n") {
+        come.push(within("a head", stream.read_u8()).await.unwrap());
+    }
+    // Little by little, so that every buffer on the way is full again and again.
+    let mut piece = vec![0; 64 << 10];
+    for _ in 0..SIZE / piece.len() {
+        within("a piece", stream.read_exact(&mut piece))
+            .await
+            .unwrap();
+        assert!(piece.iter().all(|byte| *byte == b'x'));
+        tokio::task::yield_now().await;
+    }
+    drop(sending.await.unwrap());
+}
+
+#[tokio::test]
+async fn an_engine_that_reads_late_gets_all_of_its_request_over_tls() {
+    const SIZE: usize = 16 << 20;
+    let authority = Authority::new();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let config = authority.sign("localhost").server(None, &[]);
+    let engine = tokio::spawn(async move {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let mut stream = TlsAcceptor::from(config.clone())
+                .accept(stream)
+                .await
+                .unwrap();
+            let mut asked = Vec::new();
+            while !asked.windows(4).any(|four| four == b"\r\n\r\n") {
+                assert!(stream.read_buf(&mut asked).await.unwrap() > 0);
+            }
+            if asked.starts_with(b"GET /v1/models") {
+                continue;
+            }
+            let head = asked
+                .windows(4)
+                .position(|four| four == b"\r\n\r\n")
+                .unwrap()
+                + 4;
+            let mut rest = vec![0; SIZE - (asked.len() - head)];
+            within("the body", stream.read_exact(&mut rest))
+                .await
+                .unwrap();
+            stream
+                .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+                .await
+                .unwrap();
+            stream.flush().await.unwrap();
+            return stream;
+        }
+    });
+    let rules = serde_json::json!({
+        "engines": { "a": {
+            "kind": "vllm", "url": format!("https://localhost:{}", address.port()),
+            "tls": { "ca": authority.file() },
+        } },
+        "default_engine": "a",
+    });
+    let greylag = Greylag::start(&rules.to_string());
+    let mut client = Client::to(greylag.address()).await;
+    let answer = client
+        .post("/v1/chat/completions", &[], vec![b' '; SIZE])
+        .await;
+    assert_eq!(answer.text(), "ok");
+    drop(engine.await.unwrap());
+}
+
+#[tokio::test]
+async fn a_websocket_reaches_an_engine_that_would_rather_speak_http_2() {
+    let authority = Authority::new();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let config = authority
+        .sign("localhost")
+        .server(None, &["h2", "http/1.1"]);
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let acceptor = TlsAcceptor::from(config.clone());
+            tokio::spawn(async move {
+                let mut stream = acceptor.accept(stream).await.unwrap();
+                // Another than this asks in HTTP/2.
+                if stream.get_ref().1.alpn_protocol() != Some(b"http/1.1") {
+                    return;
+                }
+                let mut asked = Vec::new();
+                while !asked.ends_with(b"\r\n\r\n") {
+                    assert!(stream.read_buf(&mut asked).await.unwrap() > 0);
+                }
+                let agreed = b"HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\n\r\nhello";
+                stream.write_all(agreed).await.unwrap();
+                stream.flush().await.unwrap();
+                let _ = stream.read_u8().await;
+            });
+        }
+    });
+    let rules = serde_json::json!({
+        "engines": { "a": {
+            "kind": "vllm", "url": format!("https://localhost:{}", address.port()),
+            "tls": { "ca": authority.file() },
+        } },
+        "default_engine": "a",
+    });
+    let greylag = Greylag::start(&rules.to_string());
+    let mut client = Client::to(greylag.address()).await;
+    client
+        .ask("GET /x", &["connection: upgrade", "upgrade: websocket"], "")
+        .await;
+    client.until("\r\n\r\nhello").await;
+}

@@ -203,3 +203,29 @@ async fn what_is_set_in_the_json_before_tensors_moves_its_length_too() {
         answer.text()
     );
 }
+
+#[tokio::test]
+async fn after_a_goodbye_one_new_connection_carries_what_follows() {
+    let (engine, greylag, mut peer) = started().await;
+    let head = fields([("content-type", "application/grpc")]);
+    let ended = fields([("grpc-status", "0")]);
+    let short = Frames(vec![Act::Head(200, head.clone()), Act::Trailers(ended)]);
+    engine.play([
+        Frames(vec![Act::Head(200, head), Act::GoAway, Act::WaitForReset]),
+        short.clone(),
+        short.clone(),
+        short,
+    ]);
+    let mut long = peer.ask("POST", "/test.Any/Call", &[GRPC]).await;
+    within("a head", &mut long.answer).await.unwrap();
+    for _ in 0..3 {
+        let answer = peer
+            .whole("POST", "/test.Any/Call", &[GRPC], b"")
+            .await
+            .unwrap();
+        assert_eq!(answer.trailers.unwrap()["grpc-status"], "0");
+    }
+    assert_eq!(crate::harness::connections(&engine), 2);
+    long.out.send_reset(::h2::Reason::CANCEL);
+    greylag.records_of(4).await;
+}

@@ -80,12 +80,12 @@ impl Out {
     // that takes nothing, not for one that takes much slowly.
     fn poll_send(&mut self, cx: &mut Context<'_>, rest: &mut &[u8]) -> Poll<Result<(), Gone>> {
         loop {
-            let left = self.outbox.len() + rest.len();
-            if left == 0 {
+            let left = self.outbox.left() + rest.len();
+            if left == 0 && self.outbox.is_empty() {
                 return Poll::Ready(Ok(()));
             }
             let sent = self.outbox.poll_send(cx, Pin::new(&mut self.half), rest);
-            if self.outbox.len() + rest.len() < left {
+            if self.outbox.left() + rest.len() < left {
                 self.stall = None;
             }
             match sent {
@@ -107,6 +107,11 @@ impl Out {
 
     async fn send(&mut self, mut rest: &[u8]) -> Result<(), Gone> {
         poll_fn(|cx| self.poll_send(cx, &mut rest)).await
+    }
+
+    // Sends the end. TLS says goodbye first, and who takes nothing is waited for no longer than otherwise.
+    async fn end(&mut self) {
+        let _ = timeout(self.limit, self.half.shutdown()).await;
     }
 
     // Whether there is something to read, or its end, as far as the system has said.
@@ -313,7 +318,7 @@ impl Client {
             return sent;
         }
         self.out.outbox.put(&mark, piece);
-        if self.out.outbox.len() < wire::FULL {
+        if self.out.outbox.left() < wire::FULL {
             return Ok(());
         }
         self.out.send(&[]).await
@@ -332,7 +337,7 @@ impl Client {
     /// Ends an answer that cannot be finished: what was written leaves, then the connection ends without the answer's end.
     pub(super) async fn break_off(&mut self) {
         if self.out.send(&[]).await.is_ok() {
-            let _ = self.out.half.shutdown().await;
+            self.out.end().await;
         }
     }
 
@@ -395,7 +400,7 @@ impl Client {
         if self.closing || !is_body_done {
             // What follows a request that was refused may be unread too.
             if is_body_done && !self.refused {
-                let _ = self.out.half.shutdown().await;
+                self.out.end().await;
             } else {
                 self.linger().await;
             }
@@ -415,7 +420,7 @@ impl Client {
     pub async fn linger(mut self: Box<Self>) {
         self.lookout.set(false);
         let mut stream = self.session.into_inner();
-        let _ = self.out.half.shutdown().await;
+        self.out.end().await;
         let (pause, mut left) = LINGER;
         let drain = async {
             let mut piece = vec![0; 8 << 10];

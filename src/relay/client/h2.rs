@@ -33,6 +33,9 @@ pub struct Client {
 pub struct Reader {
     body: RecvStream,
     bytes: u64,
+    // whether the end was read, trailers or not
+    done: bool,
+    left: bool,
 }
 
 /// The answer.
@@ -59,7 +62,12 @@ impl Client {
         let head = head(parts);
         Client {
             address,
-            reader: Reader { body, bytes: 0 },
+            reader: Reader {
+                done: body.is_end_stream(),
+                body,
+                bytes: 0,
+                left: false,
+            },
             writer: Writer {
                 respond,
                 out: None,
@@ -87,7 +95,7 @@ impl Client {
     }
 
     pub(super) fn is_body_read(&mut self) -> bool {
-        self.reader.body.is_end_stream()
+        self.reader.is_done()
     }
 
     pub(super) async fn read_body(&mut self) -> Result<Option<Bytes>, LostBody> {
@@ -100,12 +108,12 @@ impl Client {
 
     /// Whether the client was seen to leave.
     pub fn has_left(&self) -> bool {
-        self.writer.left
+        self.reader.left || self.writer.left
     }
 
     pub(super) async fn gone_early(&mut self) -> Gone {
         poll_fn(|cx| {
-            while !self.reader.body.is_end_stream() {
+            while !self.reader.is_done() {
                 match self.reader.poll_read(cx) {
                     Poll::Ready(Ok(Some(_))) => {}
                     Poll::Ready(Ok(None)) | Poll::Pending => break,
@@ -147,6 +155,10 @@ impl Client {
 }
 
 impl Reader {
+    fn is_done(&self) -> bool {
+        self.done || self.body.is_end_stream()
+    }
+
     /// The next piece of the body, or nothing at its end. Cancel-safe.
     ///
     /// # Errors
@@ -170,8 +182,14 @@ impl Reader {
     fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Gone>> {
         let piece = match ready!(self.body.poll_data(cx)) {
             Some(Ok(piece)) => piece,
-            Some(Err(_)) => return Poll::Ready(Err(Gone::Left)),
-            None => return Poll::Ready(Ok(None)),
+            Some(Err(_)) => {
+                self.left = true;
+                return Poll::Ready(Err(Gone::Left));
+            }
+            None => {
+                self.done = true;
+                return Poll::Ready(Ok(None));
+            }
         };
         // The window opens by what was taken; the stream may be gone, which the next read tells.
         let _ = self.body.flow_control().release_capacity(piece.len());
@@ -246,8 +264,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Writes `piece` from `given` on, which it moves. Where nothing is left it ends only with the client's leaving, which
-    /// is told like any other. Has no limit. Cancel-safe.
+    /// Writes some of `piece` from `given` on, which it moves. Where nothing is left it ends only with the client's leaving,
+    /// which is told like any other. Has no limit. Cancel-safe.
     ///
     /// # Errors
     /// The client is gone.
@@ -256,7 +274,12 @@ impl Writer {
             if *given == piece.len() {
                 return self.poll_gone(cx).map(Err);
             }
-            self.poll_write(cx, piece, given)
+            let before = *given;
+            let written = self.poll_write(cx, piece, given);
+            if written.is_pending() && *given > before {
+                return Poll::Ready(Ok(()));
+            }
+            written
         })
         .await
     }
@@ -283,7 +306,10 @@ impl Writer {
             }
             let taken = out.capacity().min(rest.len());
             let sent = out.send_data(Bytes::copy_from_slice(&rest[..taken]), false);
-            sent.map_err(|_| Gone::Left)?;
+            if sent.is_err() {
+                self.left = true;
+                return Poll::Ready(Err(Gone::Left));
+            }
             self.bytes += taken as u64;
             *given += taken;
         }
