@@ -22,6 +22,8 @@ fn response(status: u16, fields: &[(&'static str, &str)]) -> Box<ResponseHeader>
 fn marks(framing: Framing) -> Marks<'static> {
     Marks {
         tag: "v2",
+        hop: 1,
+        forwarded: None,
         trace: None,
         host: None,
         claims: &[],
