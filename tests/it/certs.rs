@@ -28,6 +28,11 @@ impl Folder {
         std::fs::create_dir(&path).expect("the temporary folder can be written");
         Folder(path)
     }
+
+    /// The path of a file in it.
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
 }
 
 impl Drop for Folder {
@@ -60,7 +65,7 @@ impl Authority {
 
     /// The file of its own certificate.
     pub fn file(&self) -> PathBuf {
-        self.folder.0.join("ca.pem")
+        self.folder.join("ca.pem")
     }
 
     pub fn roots(&self) -> RootCertStore {
