@@ -1,8 +1,8 @@
 //! All metrics, by name.
 //!
 //! In: records as exchanges end, and the gaps of streams. Out: Prometheus' text format. Every label comes from a closed
-//! set: engines' tags, models that engines serve, routes, methods, statuses and enums; never from a caller's text. The
-//! table of `docs/metrics.md` is this file's, for people.
+//! set: engines' tags, models that engines serve, routes, methods, statuses and enums; never from a caller's text, but for
+//! so many tags that trusted callers give (see `identity`). The table of `docs/metrics.md` is this file's, for people.
 
 mod maker;
 

@@ -111,6 +111,7 @@ fn a_request_goes_on_with_its_own_fields_and_ours() {
             "content-length: 7",
             "host: models.example",
             "x-gray-tag: v2",
+            "x-greylag-hop: 1",
             "x-keep: 2",
             "x-request-id: r-1"
         ]
