@@ -41,7 +41,7 @@ fn a_key_that_is_not_known_is_refused_with_those_that_are() {
     );
     check(
         "listen: [{ address: \"0.0.0.0:8000\", tsl: {} }]\n",
-        "f.yaml:1:37: listen[0]: unknown key \"tsl\"; allowed: address, protocol, mode, tls",
+        "f.yaml:1:37: listen[0]: unknown key \"tsl\"; allowed: address, protocol, mode, tls, proxy_protocol",
     );
     check_rules(
         "  fault: {}\n",
