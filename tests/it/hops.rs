@@ -42,6 +42,8 @@ async fn what_one_has_routed_the_next_does_not_split_again() {
     let request = asked(&local).pop().expect("it was asked");
     assert_eq!(all(&request, "x-greylag-hop"), ["2"]);
     assert!(asked(&elsewhere).is_empty() && asked(&candidate).is_empty());
+    assert_eq!(behind.metric("greylag_hops_total").await, Some(1.0));
+    assert_eq!(before.metric("greylag_hops_total").await, Some(0.0));
     // Who comes to it directly is split.
     let mut client = Client::to(behind.address()).await;
     assert_eq!(client.chat(&[], BODY).await.status, 200);
