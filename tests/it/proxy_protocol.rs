@@ -152,3 +152,15 @@ async fn a_stranger_introduces_nobody() {
     assert_eq!(greylag.metric_reaches(series, 1.0).await, 1.0);
     assert!(greylag.records().is_empty());
 }
+
+#[tokio::test]
+async fn a_header_that_does_not_come_is_not_waited_for_long() {
+    let engine = sim().await;
+    let greylag = start(LISTEN, engine.address());
+    let mut client = Client::to(greylag.address()).await;
+    client.send(&CLIENT[..5]).await;
+    // It keeps its side open.
+    assert!(client.ended().await);
+    let series = r#"greylag_refused_total{reason="proxy_header"}"#;
+    assert_eq!(greylag.metric_reaches(series, 1.0).await, 1.0);
+}
