@@ -62,7 +62,8 @@ impl App {
     /// Binds every listener, then serves.
     ///
     /// # Errors
-    /// An address that cannot be bound, a log that cannot be opened, an identity that cannot be read, a thread that cannot be started.
+    /// An address that cannot be bound, a log that cannot be opened, an identity that cannot be read, a thread that cannot be
+    /// started.
     pub fn start(config: Config) -> io::Result<App> {
         let origin = Origin::fresh();
         let store = Store::new(&config.rules, origin.boot()).map_err(|problems| {

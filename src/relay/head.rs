@@ -2,8 +2,9 @@
 //!
 //! In: the head as it came. Out: the head as it goes on. It differs by the fields of one connection, by what a caller
 //! claims who is not believed (force, traffic class, whose request it is), and by the fields that are ours: to the engine
-//! `traceparent`, `tracestate`, `baggage`, `x-gray-tag`, `x-greylag-hop`, `x-forwarded-for` or `forwarded` where it is told of
-//! peers, and `accept-encoding` where a stream must be read; to the client `x-greylag-engine`; and `date` and `connection`, which are written with it.
+//! `traceparent`, `tracestate`, `baggage`, `x-gray-tag`, `x-greylag-hop`, `x-forwarded-for` or `forwarded` where it is
+//! told of peers, and `accept-encoding` where a stream must be read; to the client `x-greylag-engine`; and `date` and
+//! `connection`, which are written with it.
 
 use greylag_filters::framing::{Framing, may_have_body};
 use greylag_filters::hop::hop_by_hop;

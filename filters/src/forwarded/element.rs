@@ -3,8 +3,8 @@
 use std::iter::from_fn;
 use std::net::{IpAddr, SocketAddr};
 
-/// The entries of a value from its end, with the spaces around them. With `quotes` a comma in quotes is part of its entry. Read from
-/// the end, quotes that a client has left open take in nothing of what proxies have added after them.
+/// The entries of a value from its end, with the spaces around them. With `quotes` a comma in quotes is part of its
+/// entry. Read from the end, quotes that a client has left open take in nothing of what proxies have added after them.
 pub(super) fn from_the_end(value: &[u8], quotes: bool) -> impl Iterator<Item = &[u8]> {
     let mut rest = Some(value);
     from_fn(move || {
