@@ -21,6 +21,7 @@ use crate::admin;
 use crate::budget::Budget;
 use crate::config::{Config, LogFormat};
 use crate::exchange::Origin;
+use crate::identity::Identity;
 use crate::listen::{self, Bound, Door, Seats, Socketed};
 use crate::observe;
 use crate::relay::cut::Registry;
@@ -61,7 +62,8 @@ impl App {
     /// Binds every listener, then serves.
     ///
     /// # Errors
-    /// An address that cannot be bound, a log that cannot be opened, a thread that cannot be started.
+    /// An address that cannot be bound, a log that cannot be opened, an identity that cannot be read, a thread that cannot be
+    /// started.
     pub fn start(config: Config) -> io::Result<App> {
         let origin = Origin::fresh();
         let store = Store::new(&config.rules, origin.boot()).map_err(|problems| {
@@ -82,6 +84,8 @@ impl App {
             telemetry,
             budget: Budget::new(config.limits.memory.bytes()),
             trusted: config.trusted.clone(),
+            forwarded: config.forwarded,
+            identity: Identity::new(&config.identity)?,
             draining: AtomicBool::new(false),
             limits: config.limits.clone(),
         });
@@ -160,7 +164,8 @@ impl App {
         self.spawn("admin".into(), move || {
             runtime.block_on(async {
                 let store = sides.shared.store.clone();
-                let telemetry = sides.shared.telemetry.clone();
+                let shared = sides.shared.clone();
+                let telemetry = shared.telemetry.clone();
                 let serving = async {
                     tokio::join!(
                         admin::serve(sides.clone(), admin),
@@ -170,6 +175,7 @@ impl App {
                 tokio::select! {
                     _ = serving => {}
                     () = engines::watch(store, telemetry) => {}
+                    () = shared.identity.watch() => {}
                     _ = ending.wait_for(|ending| *ending) => {}
                 }
             });

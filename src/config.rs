@@ -35,11 +35,18 @@ pub struct Config {
     /// Metrics and health, without a token.
     #[serde(default)]
     pub observe: Observe,
-    /// Address ranges whose force and traffic-class headers are believed; from others those headers mean nothing.
-    /// `IP/BITS`, or a single `IP`. Default: loopback and the private ranges.
+    /// What this process is called where the rules leave that open.
+    #[serde(default)]
+    pub identity: Identity,
+    /// Address ranges of those who are believed: whose request they pass on (`x-forwarded-for`, `forwarded`), how many
+    /// Greylags it has passed, its tag where the rules leave that open, force and traffic class. From others those headers
+    /// mean nothing and are not passed on. `IP/BITS`, or a single `IP`. Default: loopback and the private ranges.
     #[serde(default = "private_ranges", deserialize_with = "leaf::ranges")]
     #[schemars(with = "Vec<String>")]
     pub trusted: Vec<IpNet>,
+    /// Whether engines are told who has passed a request on. Default: `keep`.
+    #[serde(default)]
+    pub forwarded: Forwarded,
     /// What is written about exchanges.
     #[serde(default)]
     pub telemetry: Telemetry,
@@ -72,6 +79,10 @@ pub struct Listener {
     /// Speaks TLS on it: HTTP/2 with clients that offer it, else HTTP/1.1. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<ListenerTls>,
+    /// A header of the PROXY protocol, version 2, must come first on each connection, before TLS, and says whose it is.
+    /// Connections of peers that are not `trusted` are closed. Default: `false`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub proxy_protocol: bool,
 }
 
 /// TLS on a listener. Files are PEM; new ones are used by the next handshake.
@@ -107,6 +118,30 @@ pub enum Protocol {
     H2c,
 }
 
+/// What this process is called where the rules leave that open.
+#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Identity {
+    /// A file that holds a tag: 1 to 64 visible ASCII characters. It is the tag of exchanges that could go to one engine
+    /// only, since the rules have no other or another Greylag has routed them, unless a trusted caller gives one in
+    /// `x-gray-tag`. It is looked at every second; while it holds no tag, the last one is used. Default: none, so the
+    /// engine's tag is used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tag_file: Option<PathBuf>,
+}
+
+/// Whether engines are told who has passed a request on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum Forwarded {
+    /// What trusted peers say goes on as it is.
+    #[default]
+    Keep,
+    /// The peer's address is put at the end of `x-forwarded-for`, or of `forwarded` where a trusted peer has sent only
+    /// that.
+    Append,
+}
+
 impl Listener {
     /// The mode of a unix socket.
     pub fn mode(&self) -> u32 {
@@ -121,6 +156,7 @@ impl Listener {
             protocol: Protocol::Http1,
             mode: None,
             tls: None,
+            proxy_protocol: false,
         }]
     }
 }

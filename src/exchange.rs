@@ -14,6 +14,7 @@ use greylag_filters::route::Route;
 use pingora_http::RequestHeader;
 
 use crate::record::{MAX_TEXT, Record, bounded};
+use crate::relay::caller::Caller;
 use crate::reply::Reason;
 use crate::snapshot::Snapshot;
 use crate::telemetry::Telemetry;
@@ -55,6 +56,8 @@ impl Origin {
 pub struct Exchange {
     /// The rules that hold to its end.
     pub snapshot: Arc<Snapshot>,
+    /// Who asks.
+    pub caller: Caller,
     /// What is known so far.
     pub record: Record,
     /// How much of the time before `written` went into connecting.
@@ -70,7 +73,7 @@ impl Exchange {
     /// Begins an exchange whose head has just been read.
     pub fn begin(
         head: &RequestHeader,
-        client: Option<std::net::IpAddr>,
+        caller: Caller,
         snapshot: Arc<Snapshot>,
         origin: &Origin,
         telemetry: &Arc<Telemetry>,
@@ -86,11 +89,12 @@ impl Exchange {
             method: head.method.clone(),
             path: bounded(path),
             route: Route::of(path),
-            client,
+            client: caller.client,
             ..Record::default()
         };
         Exchange {
             snapshot,
+            caller,
             record,
             connecting: Duration::ZERO,
             sse: false,
@@ -193,7 +197,13 @@ mod tests {
         let telemetry = Telemetry::new(1 << 20, Log::off());
         let head = RequestHeader::build("GET", b"/health", None).unwrap();
         let origin = Origin::seeded(7);
-        let exchange = Exchange::begin(&head, None, store.current(), &origin, &telemetry);
+        let exchange = Exchange::begin(
+            &head,
+            Caller::default(),
+            store.current(),
+            &origin,
+            &telemetry,
+        );
         assert_eq!(telemetry.in_flight(), 1);
         // As a panic does, or the end of the runtime.
         drop(exchange);

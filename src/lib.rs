@@ -8,6 +8,8 @@ pub mod budget;
 pub mod cli;
 pub mod config;
 pub mod exchange;
+pub mod files;
+pub mod identity;
 pub mod listen;
 pub mod observe;
 pub mod record;

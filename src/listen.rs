@@ -6,6 +6,7 @@
 mod door;
 mod h2;
 mod preface;
+mod proxy;
 mod seats;
 
 use std::fs::{self, Permissions};
@@ -47,6 +48,8 @@ pub struct Manner {
     pub protocol: Protocol,
     /// What hands are shaken with, where TLS is spoken.
     pub tls: Option<Arc<tls::Server>>,
+    /// Whether a header of the PROXY protocol comes first.
+    pub proxy_protocol: bool,
 }
 
 #[derive(Debug)]
@@ -69,6 +72,7 @@ pub fn bind(listener: &Listener, workers: usize) -> io::Result<Bound> {
     let manner = Manner {
         protocol: listener.protocol,
         tls,
+        proxy_protocol: listener.proxy_protocol,
     };
     match &listener.address {
         Place::Ip(address) => bind_port(*address, manner, workers),

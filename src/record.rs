@@ -35,7 +35,7 @@ pub struct Record {
     pub path: Box<str>,
     /// The route that the path is.
     pub route: Route,
-    /// The client's address, as the socket has it.
+    /// The client's address: the peer's, or the one that a trusted peer names.
     pub client: Option<IpAddr>,
     /// The model that the request names; at most [`MAX_TEXT`] bytes.
     pub model: Option<Box<str>>,

@@ -7,6 +7,7 @@
 pub mod answer;
 pub mod body;
 pub mod call;
+pub mod caller;
 pub mod client;
 pub mod cut;
 pub mod ear;
@@ -27,11 +28,13 @@ use greylag_filters::outcome::End;
 use ipnet::IpNet;
 
 use crate::budget::Budget;
-use crate::config::Limits;
+use crate::config::{Forwarded, Limits};
 use crate::exchange::{Exchange, Origin};
+use crate::identity::Identity;
 use crate::snapshot::Store;
 use crate::telemetry::Telemetry;
 use crate::upstream::Pool;
+use caller::Caller;
 use client::Client;
 use cut::Cut;
 use stop::Stop;
@@ -49,8 +52,12 @@ pub struct Shared {
     pub limits: Limits,
     /// The memory for bodies.
     pub budget: Arc<Budget>,
-    /// Whose word on force and traffic class is taken.
+    /// Whose word on hops, clients, tags, force and traffic class is taken.
     pub trusted: Vec<IpNet>,
+    /// Whether engines are told of peers.
+    pub forwarded: Forwarded,
+    /// What this process is called.
+    pub identity: Identity,
     /// Whether answers close their connection, since the process is about to end.
     pub draining: AtomicBool,
 }
@@ -59,11 +66,6 @@ impl Shared {
     /// The records that the ring holds, newest first.
     pub fn ring_records(&self) -> Vec<Arc<crate::record::Record>> {
         self.telemetry.ring.newest(usize::MAX, |_| true)
-    }
-
-    /// Whether what this client says of itself is believed. One whose address is not known is a stranger.
-    pub fn trusts(&self, client: Option<std::net::IpAddr>) -> bool {
-        client.is_some_and(|client| self.trusted.iter().any(|range| range.contains(&client)))
     }
 }
 
@@ -80,7 +82,7 @@ pub async fn carry(worker: &Worker, client: &mut Client, cut: &mut Cut) -> bool 
     let shared = &worker.shared;
     let mut exchange = Exchange::begin(
         client.head(),
-        client.address(),
+        Caller::of(client.address(), &client.head().headers, &shared.trusted),
         shared.store.current(),
         &shared.origin,
         &shared.telemetry,
@@ -108,6 +110,7 @@ async fn steps(
     cut: &mut Cut,
 ) -> Result<(), Stop> {
     head::admit(client.head()).inspect_err(|_| client.close_after())?;
+    exchange.caller.admit()?;
     let body = body::take(worker, exchange, client, cut).await?;
     if health::is_ours(client.head(), &body) {
         return health::answer(worker, exchange, client).await;

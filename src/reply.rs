@@ -26,6 +26,8 @@ pub enum Reason {
     InvalidJson,
     /// An `Expect` other than `100-continue`.
     ExpectationFailed,
+    /// The request has passed too many Greylags.
+    LoopDetected,
     /// `CONNECT`, or an `Upgrade` that is not carried.
     Unsupported,
     /// `limits.memory` is spent.
@@ -46,6 +48,10 @@ pub enum Reason {
     TotalTimeout,
     /// No TLS connection came about; there is nobody to answer.
     TlsHandshake,
+    /// No header of the PROXY protocol came first where one must; there is nobody to answer.
+    ProxyHeader,
+    /// A peer that is not trusted connected where a PROXY header comes first; there is nobody to answer.
+    ProxyUntrusted,
     /// A gRPC call took longer than its `grpc-timeout`.
     DeadlineExceeded,
     /// A gRPC call for an engine that has no `grpc`.
@@ -68,6 +74,7 @@ impl Reason {
             Reason::BodyTooLarge => "body_too_large",
             Reason::InvalidJson => "invalid_json",
             Reason::ExpectationFailed => "expectation_failed",
+            Reason::LoopDetected => "loop_detected",
             Reason::Unsupported => "unsupported",
             Reason::MemorySpent => "memory_spent",
             Reason::TooManyConnections => "too_many_connections",
@@ -78,6 +85,8 @@ impl Reason {
             Reason::IdleTimeout => "idle_timeout",
             Reason::TotalTimeout => "total_timeout",
             Reason::TlsHandshake => "tls_handshake",
+            Reason::ProxyHeader => "proxy_header",
+            Reason::ProxyUntrusted => "proxy_untrusted",
             Reason::DeadlineExceeded => "deadline_exceeded",
             Reason::NoGrpc => "no_grpc",
             Reason::ClientStalled => "client_stalled",
@@ -89,7 +98,11 @@ impl Reason {
     /// The status that goes with it, where an answer can still be given.
     pub fn status(self) -> u16 {
         match self {
-            Reason::BadRequest | Reason::InvalidJson | Reason::TlsHandshake => 400,
+            Reason::BadRequest
+            | Reason::InvalidJson
+            | Reason::TlsHandshake
+            | Reason::ProxyHeader => 400,
+            Reason::ProxyUntrusted => 403,
             Reason::RequestTimeout | Reason::ClientStalled => 408,
             Reason::BodyTooLarge => 413,
             Reason::ExpectationFailed => 417,
@@ -105,6 +118,7 @@ impl Reason {
             | Reason::IdleTimeout
             | Reason::TotalTimeout
             | Reason::DeadlineExceeded => 504,
+            Reason::LoopDetected => 508,
         }
     }
 

@@ -8,23 +8,13 @@ mod client;
 mod files;
 mod server;
 
-use std::fmt;
 use std::sync::Arc;
 
 use rustls::crypto::{CryptoProvider, ring};
 
+use crate::files::Fault;
 pub use client::Client;
 pub use server::{Server, Shaken, accept};
-
-/// What was wrong with a file, or with what is in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault(String);
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
 
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())

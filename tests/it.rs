@@ -31,6 +31,8 @@ mod drain;
 mod exchanges;
 #[path = "it/figures.rs"]
 mod figures;
+#[path = "it/forwarded.rs"]
+mod forwarded;
 #[path = "it/gate.rs"]
 mod gate;
 #[path = "it/grpc.rs"]
@@ -43,8 +45,12 @@ mod h2;
 mod hand;
 #[path = "it/harness.rs"]
 mod harness;
+#[path = "it/hops.rs"]
+mod hops;
 #[path = "it/http2.rs"]
 mod http2;
+#[path = "it/identity.rs"]
+mod identity;
 #[path = "it/injection.rs"]
 mod injection;
 #[path = "it/leaving.rs"]
@@ -61,6 +67,8 @@ mod pairs;
 mod payload;
 #[path = "it/promtool.rs"]
 mod promtool;
+#[path = "it/proxy_protocol.rs"]
+mod proxy_protocol;
 #[path = "it/readme.rs"]
 mod readme;
 #[path = "it/recorded.rs"]

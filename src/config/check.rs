@@ -83,6 +83,11 @@ impl Config {
             let what = format!("found a path of more than {LONGEST} bytes");
             problems.add(&format!("{path}.address"), what);
         }
+        if listener.proxy_protocol {
+            let what =
+                "found it beside a unix socket, whose peers have no address that could be trusted";
+            problems.add(&format!("{path}.proxy_protocol"), what);
+        }
         if listener.tls.is_some() {
             let what = "found it beside a unix socket, where TLS is not spoken";
             problems.add(&format!("{path}.tls"), what);

@@ -33,7 +33,7 @@ fn check_rules(keys: &str, expected: &str) {
 fn a_key_that_is_not_known_is_refused_with_those_that_are() {
     check(
         "limit: {}\n",
-        "f.yaml:1:1: unknown key \"limit\"; allowed: listen, admin, observe, trusted, telemetry, limits, workers, rules",
+        "f.yaml:1:1: unknown key \"limit\"; allowed: listen, admin, observe, identity, trusted, forwarded, telemetry, limits, workers, rules",
     );
     check(
         "limits: { drain: 30s, drayn: 1s }\n",
@@ -41,7 +41,7 @@ fn a_key_that_is_not_known_is_refused_with_those_that_are() {
     );
     check(
         "listen: [{ address: \"0.0.0.0:8000\", tsl: {} }]\n",
-        "f.yaml:1:37: listen[0]: unknown key \"tsl\"; allowed: address, protocol, mode, tls",
+        "f.yaml:1:37: listen[0]: unknown key \"tsl\"; allowed: address, protocol, mode, tls, proxy_protocol",
     );
     check_rules(
         "  fault: {}\n",
@@ -140,6 +140,14 @@ fn an_address_that_is_none_is_refused_with_an_example() {
     check(
         "trusted: [10.0.0.0/8, 10.0.0.0/33]\n",
         "f.yaml:1:23: trusted[1]: a range is IP/BITS or a single IP, such as \"10.0.0.0/8\" or \"fc00::/7\"; found \"10.0.0.0/33\"",
+    );
+}
+
+#[test]
+fn nobody_can_be_trusted_over_a_unix_socket_to_say_whose_it_is() {
+    check(
+        "listen: [{ address: \"unix:/a\", proxy_protocol: true }]\n",
+        "f.yaml:1:32: listen[0].proxy_protocol: found it beside a unix socket, whose peers have no address that could be trusted",
     );
 }
 

@@ -3,6 +3,7 @@
 //! In: a connection that was accepted. Out: for HTTP/1 a loop of exchanges, for HTTP/2 an exchange a stream. Connections
 //! are counted; past the limit they are answered 503 and closed.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,8 +13,10 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::preface::{self, Rewound};
+use super::proxy::{self, Unsaid};
 use super::{Manner, Seats, h2};
 use crate::config::Protocol;
+use crate::relay::caller::is_in;
 use crate::relay::client::{Client, HEAD, NoHead, h1};
 use crate::relay::cut::Registry;
 use crate::relay::{self, Worker};
@@ -22,7 +25,7 @@ use crate::socket::Socket;
 use crate::tls;
 use crate::upstream::Speaks;
 
-/// How long a TLS handshake may take.
+/// How long a TLS handshake may take, and a PROXY header before it.
 const SHAKE: Duration = Duration::from_secs(10);
 
 /// Where connections come in: one for each worker.
@@ -51,36 +54,87 @@ impl Door {
     /// Serves a connection to its end.
     pub async fn enter(
         self: Arc<Self>,
-        socket: Socket,
+        mut socket: Socket,
         manner: Manner,
-        stop: watch::Receiver<bool>,
+        mut stop: watch::Receiver<bool>,
     ) {
-        match self.seats.sit() {
-            Some(_seat) => match (&manner.tls, socket) {
-                (Some(tls), Socket::Tcp(stream)) => {
-                    self.clone().shake(stream, tls.clone(), stop).await;
-                }
-                (_, socket) => match manner.protocol {
-                    Protocol::Http1 => self.serve(self.client(socket, Vec::new()), stop).await,
-                    Protocol::H2c => self.serve_either(socket, stop).await,
-                },
-            },
-            None => {
-                if let (Some(_seat), None) = (self.turned_away.sit(), &manner.tls) {
-                    self.turn_away(self.client(socket, Vec::new())).await;
-                }
+        let Some(_seat) = self.seats.sit() else {
+            if let (Some(_seat), None) = (self.turned_away.sit(), &manner.tls) {
+                let address = socket.peer();
+                self.turn_away(self.client(socket, address, Vec::new()))
+                    .await;
             }
+            return;
+        };
+        let mut address = socket.peer();
+        if manner.proxy_protocol {
+            match self.introduced(&mut socket, &mut stop).await {
+                Some(said) => address = said,
+                None => return,
+            }
+        }
+        match (&manner.tls, socket) {
+            (Some(tls), Socket::Tcp(stream)) => {
+                self.clone().shake(stream, address, tls.clone(), stop).await;
+            }
+            (_, socket) => match manner.protocol {
+                Protocol::Http1 => {
+                    self.serve(self.client(socket, address, Vec::new()), stop)
+                        .await;
+                }
+                Protocol::H2c => self.serve_either(socket, address, stop).await,
+            },
         }
     }
 
-    fn client(&self, socket: Socket, ahead: Vec<u8>) -> Box<h1::Client> {
+    fn client(&self, socket: Socket, address: Option<IpAddr>, ahead: Vec<u8>) -> Box<h1::Client> {
         let limit = self.worker.shared.limits.write.get();
-        Box::new(h1::Client::new(socket, ahead, limit))
+        Box::new(h1::Client::new(socket, address, ahead, limit))
+    }
+
+    // The client's address, as the load balancer says; none if it cannot be believed or says nothing that can be read.
+    // Nobody could read an answer then.
+    async fn introduced(
+        &self,
+        socket: &mut Socket,
+        stop: &mut watch::Receiver<bool>,
+    ) -> Option<Option<IpAddr>> {
+        let shared = &self.worker.shared;
+        let peer = socket.peer();
+        let Some(trusted) = peer.filter(|peer| is_in(&shared.trusted, *peer)) else {
+            shared.telemetry.metrics.refused(Reason::ProxyUntrusted);
+            tracing::warn!(
+                ?peer,
+                "a peer that is not trusted connected where a PROXY header comes first"
+            );
+            return None;
+        };
+        let mut cut = self.registry.enter();
+        let read = tokio::select! {
+            biased;
+            read = timeout(SHAKE, proxy::read(socket, trusted)) => read,
+            () = stopped(stop, false) => return None,
+            () = cut.come() => return None,
+        };
+        let why = match read {
+            Ok(Ok(address)) => return Some(address),
+            Ok(Err(Unsaid::Silence)) => return None,
+            Ok(Err(unsaid)) => unsaid.to_string(),
+            Err(_) => "the PROXY header took too long".to_owned(),
+        };
+        shared.telemetry.metrics.refused(Reason::ProxyHeader);
+        tracing::warn!(
+            ?peer,
+            why,
+            "a connection is closed that must begin with a PROXY header"
+        );
+        None
     }
 
     async fn shake(
         self: Arc<Self>,
         stream: TcpStream,
+        address: Option<IpAddr>,
         tls: Arc<tls::Server>,
         mut stop: watch::Receiver<bool>,
     ) {
@@ -93,28 +147,28 @@ impl Door {
         };
         match shaken {
             Ok(Ok((socket, Speaks::H2))) => {
-                let address = socket.peer();
                 h2::serve(self, socket, address, stop, cut).await;
             }
             Ok(Ok((socket, Speaks::Http1))) => {
                 drop(cut);
-                self.serve(self.client(socket, Vec::new()), stop).await;
+                self.serve(self.client(socket, address, Vec::new()), stop)
+                    .await;
             }
             Ok(Err(tls::Shaken::Plain(stream))) => {
                 let refusal = Refusal::new(
                     Reason::BadRequest,
                     "TLS is spoken on this port, and this request came without",
                 );
-                let client = self.client(Socket::Tcp(stream), Vec::new());
+                let client = self.client(Socket::Tcp(stream), address, Vec::new());
                 self.refuse(client, &refusal).await;
             }
-            Ok(Err(tls::Shaken::Failed { peer, why })) => {
+            Ok(Err(tls::Shaken::Failed(why))) => {
                 self.worker
                     .shared
                     .telemetry
                     .metrics
                     .refused(Reason::TlsHandshake);
-                tracing::warn!(client = ?peer, error = why, "a TLS handshake failed");
+                tracing::warn!(client = ?address, error = why, "a TLS handshake failed");
             }
             Err(_) => self
                 .worker
@@ -126,7 +180,12 @@ impl Door {
     }
 
     // Health probes ask in HTTP/1 on any port, so what does not begin as HTTP/2 is served as that.
-    async fn serve_either(self: Arc<Self>, mut socket: Socket, mut stop: watch::Receiver<bool>) {
+    async fn serve_either(
+        self: Arc<Self>,
+        mut socket: Socket,
+        address: Option<IpAddr>,
+        mut stop: watch::Receiver<bool>,
+    ) {
         let mut cut = self.registry.enter();
         let begun = tokio::select! {
             biased;
@@ -136,11 +195,10 @@ impl Door {
         };
         let Ok(Ok(begun)) = begun else { return };
         if preface::is_whole(&begun) {
-            let address = socket.peer();
             h2::serve(self, Rewound::new(begun, socket), address, stop, cut).await;
         } else {
             drop(cut);
-            self.serve(self.client(socket, begun), stop).await;
+            self.serve(self.client(socket, address, begun), stop).await;
         }
     }
 

@@ -1,11 +1,15 @@
 //! Heads on their way through: what is refused, what is taken off, what is put on.
 //!
 //! In: the head as it came. Out: the head as it goes on. It differs by the fields of one connection, by what a caller
-//! claims who is not believed (force, traffic class), and by the fields that are ours: to the engine `traceparent`, `tracestate`, `baggage`, `x-gray-tag`, and `accept-encoding` where a
-//! stream must be read; to the client `x-greylag-engine`; and `date` and `connection`, which are written with it.
+//! claims who is not believed (force, traffic class, whose request it is), and by the fields that are ours: to the engine
+//! `traceparent`, `tracestate`, `baggage`, `x-gray-tag`, `x-greylag-hop`, `x-forwarded-for` or `forwarded` where it is
+//! told of peers, and `accept-encoding` where a stream must be read; to the client `x-greylag-engine`; and `date` and
+//! `connection`, which are written with it.
 
 use greylag_filters::framing::{Framing, may_have_body};
 use greylag_filters::hop::hop_by_hop;
+use greylag_filters::hops;
+use greylag_filters::identity::GRAY;
 use greylag_filters::trace::{self, Trace};
 use greylag_filters::triton;
 use http::{HeaderName, HeaderValue, Method, StatusCode, Version, header};
@@ -141,8 +145,12 @@ pub fn content_length(head: &RequestHeader) -> Option<u64> {
 
 /// What is put on a request's head.
 pub struct Marks<'a> {
-    /// The engine's tag.
+    /// What the exchange is called.
     pub tag: &'a str,
+    /// How many Greylags have passed the request on, with this one.
+    pub hop: u8,
+    /// The field that says who has passed it on, where it is to be said.
+    pub forwarded: Option<&'a (HeaderName, Vec<u8>)>,
     /// The exchange's trace, unless tracing is off.
     pub trace: Option<&'a Trace>,
     /// The engine's own `Host`, unless the caller's is kept.
@@ -186,7 +194,13 @@ pub fn to_engine(head: &RequestHeader, marks: &Marks<'_>) -> Box<RequestHeader> 
     if marks.identity {
         set(&mut out, "accept-encoding", "identity");
     }
-    set(&mut out, "x-gray-tag", marks.tag);
+    if let Some((name, value)) = marks.forwarded
+        && let Ok(value) = HeaderValue::from_bytes(value)
+    {
+        let _ = out.insert_header(name.clone(), value);
+    }
+    set(&mut out, hops::FIELD, &marks.hop.to_string());
+    set(&mut out, GRAY, marks.tag);
     if let Some(trace) = marks.trace {
         mark_trace(&mut out, head, trace, marks.tag);
     }

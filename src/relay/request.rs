@@ -41,7 +41,7 @@ pub struct Request {
     pub is_upgrade: bool,
     /// How long the engine is waited for.
     pub timeouts: Timeouts,
-    /// The engine's tag.
+    /// What the exchange is called: the engine's tag, unless the rules leave that open.
     pub tag: Arc<str>,
     /// The engine's own `Host`, unless the caller's is kept.
     host: Option<String>,
@@ -59,6 +59,10 @@ pub struct Request {
     pub one_choice: bool,
     // fields that the caller is not believed, and that others must not believe of us
     claims: Vec<HeaderName>,
+    // how many Greylags have passed it on, with this one
+    hop: u8,
+    // who has passed it on, where the engine is told
+    forwarded: Option<(HeaderName, Vec<u8>)>,
     // the memory that `body` holds, given back with it
     share: Option<BudgetShare>,
 }
@@ -71,6 +75,8 @@ impl Request {
             trace,
             host: self.host.as_deref(),
             claims: &self.claims,
+            hop: self.hop,
+            forwarded: self.forwarded.as_ref(),
             identity: self.strips_usage,
             framing: self.framing,
             json_length: self.json_length,
@@ -101,7 +107,7 @@ pub fn plan(
     let facts = read.as_ref().and_then(|read| read.as_ref().ok());
     note_facts(exchange, facts);
     let snapshot = exchange.snapshot.clone();
-    let trusted = worker.shared.trusts(exchange.record.client);
+    let caller = exchange.caller;
     let decision = snapshot.rules.decide(
         &Asked {
             method: &head.method,
@@ -109,16 +115,24 @@ pub fn plan(
             route: exchange.record.route,
             headers: &head.headers,
             body: facts,
-            client: exchange.record.client,
-            trusted,
+            client: caller.client,
+            trusted: caller.is_trusted,
         },
         exchange.seed(),
         exchange.record.id.as_bytes(),
     );
     let engine = &snapshot.rules.engines()[decision.engine.index()];
+    let open = snapshot.rules.leaves_tag_open(&decision);
+    let named = open.then(|| {
+        worker
+            .shared
+            .identity
+            .tag(caller.tag(&head.headers).as_ref())
+    });
+    let tag = named.flatten().unwrap_or_else(|| engine.tag.clone());
     let record = &mut exchange.record;
     record.engine = Some(engine.name.clone());
-    record.tag = Some(engine.tag.clone());
+    record.tag = Some(tag.clone());
     record.traffic = decision.traffic;
     record.how = Some(decision.how);
     record.split = decision
@@ -148,17 +162,16 @@ pub fn plan(
         is_grpc,
         is_upgrade: head::asks_for_websocket(head),
         timeouts: engine.timeouts,
-        tag: engine.tag.clone(),
+        tag,
         host: match engine.host {
             Host::Keep => None,
             Host::Engine => Some(engine.address.authority()),
         },
         framing,
         json_length,
-        claims: match trusted {
-            true => Vec::new(),
-            false => snapshot.rules.claims(&head.headers),
-        },
+        claims: caller.claims(&snapshot.rules, &head.headers),
+        hop: caller.next_hop(),
+        forwarded: caller.forwarded(worker.shared.forwarded, &head.headers),
         body,
         is_whole,
         strips_usage: edits.usage,

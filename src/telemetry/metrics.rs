@@ -1,8 +1,8 @@
 //! All metrics, by name.
 //!
 //! In: records as exchanges end, and the gaps of streams. Out: Prometheus' text format. Every label comes from a closed
-//! set: engines' tags, models that engines serve, routes, methods, statuses and enums; never from a caller's text. The
-//! table of `docs/metrics.md` is this file's, for people.
+//! set: engines' tags, models that engines serve, routes, methods, statuses and enums; never from a caller's text, but for
+//! so many tags that trusted callers give (see `identity`). The table of `docs/metrics.md` is this file's, for people.
 
 mod maker;
 
@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use greylag_filters::meter::{Figures, Metered, Unmetered};
+use greylag_filters::rules::How;
 use greylag_filters::traffic::Class;
 use parking_lot::RwLock;
 use prometheus::local::LocalHistogram;
@@ -49,6 +50,7 @@ pub struct Metrics {
     unmetered: IntCounterVec,
     refused: IntCounterVec,
     retried: IntCounter,
+    hops: IntCounter,
     reloads: IntCounterVec,
     log_dropped: IntCounter,
     in_flight: IntGauge,
@@ -166,6 +168,7 @@ impl Metrics {
             ),
             refused: make.counters("greylag_refused_total", "Answers that Greylag gave itself, by reason.", &["reason"]),
             retried: make.counter("greylag_retried_total", "Exchanges that were sent to an engine twice."),
+            hops: make.counter("greylag_hops_total", "Exchanges that another Greylag had routed, so that they were not split again."),
             reloads: make.counters(
                 "greylag_rules_reload_total",
                 "Attempts to change the rules, by result.",
@@ -199,6 +202,9 @@ impl Metrics {
             .inc();
         if record.attempts > 1 {
             self.retried.inc();
+        }
+        if record.how == Some(How::Hop) {
+            self.hops.inc();
         }
         if record.engine_status.is_none()
             && let Some(reason) = record.reason

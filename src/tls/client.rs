@@ -12,8 +12,9 @@ use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-use super::files::{Made, authorities, certificates, key};
+use super::files::{authorities, certificates, key};
 use super::{Fault, provider};
+use crate::files::Made;
 use crate::socket::Socket;
 use crate::upstream::Speaks;
 

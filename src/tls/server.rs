@@ -1,6 +1,5 @@
 //! TLS on a listener.
 
-use std::net::IpAddr;
 use std::sync::Arc;
 
 use rustls::ServerConfig;
@@ -8,9 +7,10 @@ use rustls::server::WebPkiClientVerifier;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 
-use super::files::{Made, authorities, certificates, key};
+use super::files::{authorities, certificates, key};
 use super::{Fault, provider};
 use crate::config::ListenerTls;
+use crate::files::Made;
 use crate::socket::Socket;
 use crate::upstream::Speaks;
 
@@ -79,13 +79,8 @@ impl Server {
 pub enum Shaken {
     /// The client does not speak TLS; what it says can still be read.
     Plain(TcpStream),
-    /// It failed.
-    Failed {
-        /// Whose it was.
-        peer: Option<IpAddr>,
-        /// Why, in rustls's words.
-        why: String,
-    },
+    /// It failed; why, in rustls's words.
+    Failed(String),
 }
 
 /// Shakes hands with a client; what is spoken then. Not cancel-safe.
@@ -95,18 +90,17 @@ pub enum Shaken {
 pub async fn accept(stream: TcpStream, tls: &Server) -> Result<(Socket, Speaks), Shaken> {
     // A record of TLS that holds a handshake begins so (RFC 8446 §5.1).
     const HANDSHAKE: u8 = 22;
-    let peer = stream.peer_addr().ok();
-    let peer = peer.map(|peer| peer.ip().to_canonical());
-    let failed = |why: String| Shaken::Failed { peer, why };
     let mut first = [0];
     match stream.peek(&mut first).await {
         Ok(1) if first[0] != HANDSHAKE => return Err(Shaken::Plain(stream)),
         Ok(_) => {}
-        Err(error) => return Err(failed(error.to_string())),
+        Err(error) => return Err(Shaken::Failed(error.to_string())),
     }
-    let config = tls.current().map_err(|fault| failed(fault.to_string()))?;
+    let config = tls
+        .current()
+        .map_err(|fault| Shaken::Failed(fault.to_string()))?;
     let accepted = TlsAcceptor::from(config).accept(stream).await;
-    let stream = accepted.map_err(|error| failed(error.to_string()))?;
+    let stream = accepted.map_err(|error| Shaken::Failed(error.to_string()))?;
     let speaks = match stream.get_ref().1.alpn_protocol() {
         Some(b"h2") => Speaks::H2,
         _ => Speaks::Http1,

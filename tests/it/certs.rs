@@ -1,6 +1,6 @@
 //! Certificates for the tests, made anew each time.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use rcgen::{
@@ -29,8 +29,9 @@ impl Folder {
         Folder(path)
     }
 
-    pub fn path(&self) -> &Path {
-        &self.0
+    /// The path of a file in it.
+    pub fn join(&self, name: &str) -> PathBuf {
+        self.0.join(name)
     }
 }
 
@@ -64,7 +65,7 @@ impl Authority {
 
     /// The file of its own certificate.
     pub fn file(&self) -> PathBuf {
-        self.folder.0.join("ca.pem")
+        self.folder.join("ca.pem")
     }
 
     pub fn roots(&self) -> RootCertStore {

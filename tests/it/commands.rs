@@ -78,7 +78,7 @@ fn check_names_everything_that_is_wrong_with_a_bad_file() {
         (String::new(), "FILE:1:1: found nothing; a configuration is a map with at least `rules`\n".to_owned()),
         (
             format!("worker: 1\n{RULES}"),
-            "FILE:1:1: unknown key \"worker\"; allowed: listen, admin, observe, trusted, telemetry, limits, workers, rules\n".to_owned(),
+            "FILE:1:1: unknown key \"worker\"; allowed: listen, admin, observe, identity, trusted, forwarded, telemetry, limits, workers, rules\n".to_owned(),
         ),
         (
             format!("workers: 0\nlimits: {{ body: 0B }}\n{RULES}  splits: [{{ name: s, weights: {{ other: 1 }} }}]\n"),

@@ -110,6 +110,16 @@ impl Greylag {
         .await
     }
 
+    /// The same of chats alone: a Greylag before this one asks it for its models now and then.
+    pub async fn chats_of(&self, count: usize) -> Vec<Arc<Record>> {
+        eventually("records of chats", || {
+            let mut records = self.records();
+            records.retain(|record| &*record.path == "/v1/chat/completions");
+            (records.len() >= count).then_some(records)
+        })
+        .await
+    }
+
     /// The metrics page's value of a series, named as the page names it; none if the series is not there.
     pub async fn metric(&self, series: &str) -> Option<f64> {
         let mut client = Client::to(self.app().observe).await;
@@ -164,6 +174,14 @@ pub async fn within<T>(what: &str, future: impl Future<Output = T>) -> T {
     tokio::time::timeout(DEADLINE, future)
         .await
         .unwrap_or_else(|_| panic!("waited {DEADLINE:?} for {what}"))
+}
+
+/// The values of a field, as an engine got them.
+pub fn all(request: &Request, name: &str) -> Vec<String> {
+    let values = request.header_all(name);
+    values
+        .map(|value| String::from_utf8_lossy(value).into_owned())
+        .collect()
 }
 
 /// A quick and honest engine.

@@ -6,7 +6,7 @@ use greylag_sim::Engine;
 use greylag_sim::seen::Request;
 use serde_json::json;
 
-use crate::harness::{Answer, Client, Greylag, asked, sim};
+use crate::harness::{Answer, Client, Greylag, all, asked, sim};
 
 const BODY: &str = r#"{"model":"tiny","messages":[],"max_tokens":1}"#;
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -59,13 +59,6 @@ impl Stand {
         let last = asked(&self.stable).pop().expect("it was asked");
         (*last).clone()
     }
-}
-
-fn all(request: &Request, name: &str) -> Vec<String> {
-    let values = request.header_all(name);
-    values
-        .map(|value| String::from_utf8_lossy(value).into_owned())
-        .collect()
 }
 
 #[tokio::test]

@@ -42,7 +42,7 @@ enum Asking<'a> {
 /// A request at the engine.
 enum Call {
     H1(Client),
-    H2(h2::Asked, Option<SendStream<Bytes>>),
+    H2(Box<h2::Asked>, Option<SendStream<Bytes>>),
 }
 
 impl Pair {
@@ -197,7 +197,7 @@ impl Far {
                         .unwrap();
                     body.extend_from_slice(&piece);
                 }
-                (Call::H2(asked, None), body)
+                (Call::H2(Box::new(asked), None), body)
             }
         }
     }
@@ -210,7 +210,7 @@ impl Far {
                 client.until(text).await;
                 Call::H1(client)
             }
-            Far::H2(hand) => Call::H2(hand.call().await, None),
+            Far::H2(hand) => Call::H2(Box::new(hand.call().await), None),
         }
     }
 }
@@ -299,8 +299,6 @@ async fn every_pair(case: impl AsyncFn(&mut Near, &mut Far, &Greylag)) {
     for near in VERSIONS {
         for far in VERSIONS {
             let mut pair = Pair::of(near, far).await;
-            // What fails names the pair.
-            eprintln!("HTTP/{near} to HTTP/{far}");
             case(&mut pair.near, &mut pair.far, &pair.greylag).await;
         }
     }

@@ -24,7 +24,7 @@ async fn asked(path: &std::path::Path) -> String {
 #[tokio::test]
 async fn a_socket_is_listened_on_with_its_mode_and_goes_at_the_end() {
     let folder = Folder::new();
-    let path = folder.path().join("in.sock");
+    let path = folder.join("in.sock");
     let engine = sim().await;
     let rules = engines(&[("stable", engine.address())]).to_string();
     let listen = format!(
@@ -60,7 +60,7 @@ async fn a_socket_is_listened_on_with_its_mode_and_goes_at_the_end() {
 #[tokio::test]
 async fn an_engine_is_reached_on_its_socket() {
     let folder = Folder::new();
-    let path = folder.path().join("engine.sock");
+    let path = folder.join("engine.sock");
     let listener = UnixListener::bind(&path).unwrap();
     let rules = serde_json::json!({
         "engines": { "a": { "kind": "vllm", "url": format!("unix:{}", path.display()), "host": "engine" } },

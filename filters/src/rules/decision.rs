@@ -23,7 +23,7 @@ pub struct Request<'a> {
     pub body: Option<&'a Body>,
     /// The caller's address, if there is one (a Unix socket has none).
     pub client: Option<IpAddr>,
-    /// Whether the caller's claims are believed: force and traffic class.
+    /// Whether the caller's claims are believed: hop, force and traffic class.
     pub trusted: bool,
 }
 
@@ -58,6 +58,8 @@ pub struct Decision {
 /// How an engine was found.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub enum How {
+    /// Another Greylag has routed it, so it goes to the default engine.
+    Hop,
     /// A trusted caller named it.
     Forced,
     /// By the first sticky key that the request had.
@@ -72,6 +74,7 @@ impl How {
     /// A word for logs and labels.
     pub fn label(self) -> &'static str {
         match self {
+            How::Hop => "hop",
             How::Forced => "forced",
             How::Sticky => "sticky",
             How::Draw => "draw",

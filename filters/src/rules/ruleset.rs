@@ -5,6 +5,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use super::engine::Engine;
 use super::{Decision, EngineId, How, Request, Rules};
+use crate::hops;
 use crate::split::Split;
 use crate::traffic::Classes;
 
@@ -64,10 +65,24 @@ impl Ruleset {
         there.chain(class).cloned().collect()
     }
 
-    /// Where a request goes: by the first split that it fits, else to the default engine. Inside a split
-    /// force comes before stickiness and stickiness before the draw.
+    /// Whether what an exchange is called does not follow from the rules: only one engine could have been chosen, here or
+    /// by a Greylag that this one is behind, so the caller or this process's own identity may name it.
+    pub fn leaves_tag_open(&self, decision: &Decision) -> bool {
+        self.engines.len() == 1 || decision.how == How::Hop
+    }
+
+    /// Where a request goes: to the default engine if another Greylag has routed it, else by the first split that it
+    /// fits, else to the default engine. Inside a split force comes before stickiness and stickiness before the draw.
     pub fn decide(&self, request: &Request<'_>, seed: u64, id: &[u8]) -> Decision {
         let traffic = self.classes.of(request);
+        if request.trusted && hops::passed(request.headers) > 0 {
+            return Decision {
+                engine: self.default_engine,
+                split: None,
+                how: How::Hop,
+                traffic,
+            };
+        }
         if request.route.is_inference() {
             for (index, split) in self.splits.iter().enumerate() {
                 if let Some((engine, how)) = split.choose(request, seed, id) {
@@ -93,4 +108,50 @@ impl Ruleset {
 pub(super) fn hash(rules: &Rules) -> u64 {
     let json = serde_json::to_vec(rules).expect("the written form has only string keys");
     xxh3_64(&json)
+}
+
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, HeaderValue, Method};
+
+    use crate::route::Route;
+    use crate::rules::{How, Request, Rules, compile};
+
+    const SPLIT_OFF: &str = r#"{
+        "engines": {
+            "local": { "kind": "vllm", "url": "http://a" },
+            "candidate": { "kind": "vllm", "url": "http://b" }
+        },
+        "default_engine": "local",
+        "splits": [
+            { "name": "default", "weights": { "candidate": 1 }, "force": { "header": "x-force" } }
+        ]
+    }"#;
+
+    #[test]
+    fn what_another_greylag_has_routed_is_not_split_again() {
+        let rules: Rules = serde_json::from_str(SPLIT_OFF).unwrap();
+        let ruleset = compile(&rules).unwrap();
+        let check = |hop: &'static str, trusted: bool, engine: &str, how: How, open: bool| {
+            let mut headers = HeaderMap::new();
+            headers.insert("x-greylag-hop", HeaderValue::from_static(hop));
+            headers.insert("x-force", HeaderValue::from_static("candidate"));
+            let request = Request {
+                method: &Method::POST,
+                path: "/v1/completions",
+                route: Route::Completions,
+                headers: &headers,
+                body: None,
+                client: None,
+                trusted,
+            };
+            let decision = ruleset.decide(&request, 1, b"id");
+            let name = &*ruleset.engine(decision.engine).unwrap().name;
+            assert_eq!((name, decision.how), (engine, how), "{hop} {trusted}");
+            assert_eq!(ruleset.leaves_tag_open(&decision), open);
+        };
+        check("1", true, "local", How::Hop, true);
+        check("nonsense", true, "candidate", How::Forced, false);
+        check("1", false, "candidate", How::Draw, false);
+    }
 }

@@ -121,9 +121,13 @@ impl Out {
 }
 
 impl Client {
-    /// A client on a fresh connection of which `ahead` has been read, who may take nothing for `write_limit`.
-    pub fn new(socket: Socket, ahead: Vec<u8>, write_limit: Duration) -> Self {
-        let address = socket.peer();
+    /// A client at `address` on a fresh connection of which `ahead` has been read, who may take nothing for `write_limit`.
+    pub fn new(
+        socket: Socket,
+        address: Option<IpAddr>,
+        ahead: Vec<u8>,
+        write_limit: Duration,
+    ) -> Self {
         let (read, half) = socket.split();
         let (inlet, lookout) = Inlet::new(read, ahead);
         let out = Out {

@@ -22,6 +22,8 @@ fn response(status: u16, fields: &[(&'static str, &str)]) -> Box<ResponseHeader>
 fn marks(framing: Framing) -> Marks<'static> {
     Marks {
         tag: "v2",
+        hop: 1,
+        forwarded: None,
         trace: None,
         host: None,
         claims: &[],
@@ -120,6 +122,7 @@ fn a_request_goes_on_with_its_own_fields_and_ours() {
             "content-length: 7",
             "host: models.example",
             "x-gray-tag: v2",
+            "x-greylag-hop: 1",
             "x-keep: 2",
             "x-request-id: r-1"
         ]
