@@ -7,6 +7,7 @@
 pub mod h1;
 pub mod h2;
 mod inlet;
+mod out;
 
 use std::net::IpAddr;
 use std::time::Duration;

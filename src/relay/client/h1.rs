@@ -5,7 +5,7 @@
 
 use std::future::{pending, poll_fn};
 use std::net::IpAddr;
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -17,15 +17,16 @@ use pingora_core::protocols::http::date;
 use pingora_core::protocols::http::v1::server::HttpSession;
 use pingora_core::{Error, ErrorType};
 use pingora_http::{RequestHeader, ResponseHeader};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::time::{Sleep, sleep, timeout};
+use tokio::io::AsyncReadExt;
+use tokio::time::timeout;
 
 use super::inlet::{Inlet, Lookout};
+use super::out::Out;
 use super::{BODY_PAUSE, Gone, HEAD, LostBody, NoHead};
 use crate::relay::head;
 use crate::reply::{self, Reason, Refusal};
 use crate::socket::{Socket, WriteHalf};
-use crate::wire::{self, Outbox};
+use crate::wire;
 
 /// How long, and how many bytes of it, an unread body is drained after an early answer, so that the client can read
 /// the answer before the connection's reset reaches it (RFC 9112 §9.6).
@@ -66,60 +67,6 @@ pub struct Tunnel<'a> {
     pub down: &'a mut u64,
 }
 
-// The writing half of a connection.
-struct Out {
-    half: WriteHalf,
-    outbox: Outbox,
-    limit: Duration,
-    // runs while the client takes nothing
-    stall: Option<Pin<Box<Sleep>>>,
-}
-
-impl Out {
-    // Ready when all has been sent, what is held and then `rest`, or when the client is lost. The deadline is for a client
-    // that takes nothing, not for one that takes much slowly.
-    fn poll_send(&mut self, cx: &mut Context<'_>, rest: &mut &[u8]) -> Poll<Result<(), Gone>> {
-        loop {
-            let left = self.outbox.left() + rest.len();
-            if left == 0 && self.outbox.is_empty() {
-                return Poll::Ready(Ok(()));
-            }
-            let sent = self.outbox.poll_send(cx, Pin::new(&mut self.half), rest);
-            if self.outbox.left() + rest.len() < left {
-                self.stall = None;
-            }
-            match sent {
-                Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(_)) => {
-                    self.outbox.clear();
-                    return Poll::Ready(Err(Gone::Left));
-                }
-                Poll::Pending => {
-                    let limit = self.limit;
-                    let stall = self.stall.get_or_insert_with(|| Box::pin(sleep(limit)));
-                    ready!(stall.as_mut().poll(cx));
-                    self.outbox.clear();
-                    return Poll::Ready(Err(Gone::Stalled));
-                }
-            }
-        }
-    }
-
-    async fn send(&mut self, mut rest: &[u8]) -> Result<(), Gone> {
-        poll_fn(|cx| self.poll_send(cx, &mut rest)).await
-    }
-
-    // Sends the end. TLS says goodbye first, and who takes nothing is waited for no longer than otherwise.
-    async fn end(&mut self) {
-        let _ = timeout(self.limit, self.half.shutdown()).await;
-    }
-
-    // Whether there is something to read, or its end, as far as the system has said.
-    fn poll_readable(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.half.poll_readable(cx)
-    }
-}
-
 impl Client {
     /// A client at `address` on a fresh connection of which `ahead` has been read, who may take nothing for `write_limit`.
     pub fn new(
@@ -130,12 +77,7 @@ impl Client {
     ) -> Self {
         let (read, half) = socket.split();
         let (inlet, lookout) = Inlet::new(read, ahead);
-        let out = Out {
-            half,
-            outbox: Outbox::default(),
-            limit: write_limit,
-            stall: None,
-        };
+        let out = Out::new(half, write_limit);
         Client::on(Box::new(inlet), lookout, out, address)
     }
 
