@@ -29,7 +29,7 @@ use crate::config::Limits;
 use crate::exchange::{Exchange, Origin};
 use crate::snapshot::Store;
 use crate::telemetry::Telemetry;
-use crate::upstream::Pool;
+use crate::upstream::{Pool, Pools};
 use client::Client;
 use cut::Cut;
 use stop::Stop;
@@ -47,6 +47,8 @@ pub struct Shared {
     pub limits: Limits,
     /// The memory for bodies.
     pub budget: Arc<Budget>,
+    /// The workers' connections to engines, to be looked at.
+    pub pools: Pools,
     /// Whose word on force and traffic class is taken.
     pub trusted: Vec<IpNet>,
     /// Whether answers close their connection, since the process is about to end.

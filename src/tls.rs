@@ -14,11 +14,19 @@ use std::sync::Arc;
 use rustls::crypto::{CryptoProvider, ring};
 
 pub use client::Client;
+pub use files::Made;
 pub use server::{Server, Shaken, accept};
 
 /// What was wrong with a file, or with what is in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault(String);
+
+impl Fault {
+    /// What is wrong, and with which file.
+    pub fn of(what: String) -> Self {
+        Fault(what)
+    }
+}
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

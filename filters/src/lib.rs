@@ -16,6 +16,7 @@ pub mod edit;
 pub mod facts;
 pub mod framing;
 pub mod grpc;
+pub mod health;
 pub mod hop;
 pub mod json;
 pub mod matcher;

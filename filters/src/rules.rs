@@ -12,6 +12,7 @@ mod name;
 pub(crate) mod ordered;
 pub(crate) mod problem;
 mod ruleset;
+mod secret;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,7 @@ pub use name::{Name, Tag};
 pub use ordered::{Ordered, WrittenTwice};
 pub use problem::{Problem, Step};
 pub use ruleset::Ruleset;
+pub use secret::{HIDDEN, Secret};
 
 use crate::{split, trace, traffic};
 

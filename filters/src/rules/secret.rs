@@ -1,0 +1,106 @@
+//! Values of rules that nobody may read back.
+//!
+//! In: text. Out: the same text to engines, and a mark to everybody else. Who sends rules back with the mark in them means what
+//! is in force at that place, so that rules can be read, edited and replaced without their secrets ever leaving.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Rules;
+
+/// What stands in a secret's place wherever rules are shown.
+pub const HIDDEN: &str = "<hidden>";
+
+/// A text that is not shown. It is printed as [`HIDDEN`]; serialised it is itself, so what is serialised for others must be
+/// [`Rules::hidden`].
+#[derive(Clone, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Secret(String);
+
+impl Secret {
+    /// The text itself, for the engine alone.
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    pub(crate) fn is_hidden(&self) -> bool {
+        self.0 == HIDDEN
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(HIDDEN)
+    }
+}
+
+impl Rules {
+    /// The same rules with [`HIDDEN`] for each secret.
+    pub fn hidden(&self) -> Rules {
+        let mut rules = self.clone();
+        for (_, engine) in rules.engines.iter_mut() {
+            for (_, secret) in engine.headers.iter_mut() {
+                *secret = Secret(HIDDEN.into());
+            }
+        }
+        rules
+    }
+
+    /// The same rules with each secret that is [`HIDDEN`] as `in_force` has it, at the same engine and field. One that is
+    /// not there stays as it is, and does not compile.
+    pub fn revealed(mut self, in_force: &Rules) -> Rules {
+        for (name, engine) in self.engines.iter_mut() {
+            let Some(before) = in_force.engines.at(name) else {
+                continue;
+            };
+            for (field, secret) in engine.headers.iter_mut() {
+                if let Some(known) = before.headers.at(field).filter(|_| secret.is_hidden()) {
+                    *secret = known.clone();
+                }
+            }
+        }
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rules::compile;
+
+    fn rules(engine: &str, value: &str) -> Rules {
+        serde_json::from_value(serde_json::json!({
+            "engines": { engine: {
+                "kind": "vllm", "url": "http://a", "headers": { "x-token": value }
+            } },
+            "default_engine": engine,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn rules_are_shown_without_secrets_and_can_be_sent_back() {
+        let secret = rules("a", "s3cret");
+        let shown = serde_json::to_string(&secret.hidden()).unwrap();
+        assert!(!shown.contains("s3cret") && shown.contains(HIDDEN));
+        let back: Rules = serde_json::from_str(&shown).unwrap();
+        assert_eq!(back.revealed(&secret), secret);
+        assert_eq!(rules("a", "new").revealed(&secret), rules("a", "new"));
+    }
+
+    #[test]
+    fn a_mark_that_hides_nothing_does_not_compile() {
+        let back = rules("b", HIDDEN).revealed(&rules("a", "s3cret"));
+        let problems = compile(&back).unwrap_err();
+        assert_eq!(problems[0].path, "rules.engines.b.headers.x-token");
+    }
+
+    #[test]
+    fn a_secret_is_in_no_debug_output() {
+        let rules = rules("a", "s3cret");
+        assert!(!format!("{rules:?}").contains("s3cret"));
+        assert!(!format!("{:?}", compile(&rules).unwrap()).contains("s3cret"));
+    }
+}
