@@ -90,6 +90,12 @@ impl Snapshot {
         shares
     }
 
+    /// Whether each engine is up, by its tag.
+    pub fn health(&self) -> impl Iterator<Item = (&str, bool)> {
+        let engines = self.rules.engines().iter().zip(&self.targets);
+        engines.map(|(engine, target)| (&*engine.tag, target.standing.is_up()))
+    }
+
     fn new(version: u64, rules: Ruleset, before: Option<&Snapshot>) -> Self {
         let place = |engine: &Engine, address: &Address, speaks: Speaks| {
             before

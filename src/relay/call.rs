@@ -2,7 +2,8 @@
 //!
 //! In: a call, as a stream of a client's HTTP/2 connection. Out: the same messages to an engine and back, each way in its
 //! own time, then the answer's trailers. Neither way waits for the other: each has the writer it needs, and whoever does
-//! not read holds up only those who write to it. Nothing is gathered, and nothing is sent twice.
+//! not read holds up only those who write to it. Nothing is gathered, and nothing is sent twice; a call whose engine takes no
+//! connection goes to another one.
 
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use greylag_filters::grpc::Status;
 use greylag_filters::meter::Offset;
 use greylag_filters::route::Route;
 use greylag_filters::rules::engine::Timeouts;
+use greylag_filters::split::RetryOn;
 use http::{HeaderMap, header};
 use pingora_http::{RequestHeader, ResponseHeader};
 
@@ -21,7 +23,7 @@ use super::ear::Ear;
 use super::patience::{Patience, Spent};
 use super::request::Request;
 use super::stop::Stop;
-use super::{Worker, head};
+use super::{Worker, fallback, head};
 use crate::exchange::Exchange;
 use crate::reply::Reason;
 use crate::upstream::{Broken, Call, h2 as engine};
@@ -38,10 +40,17 @@ pub async fn carry(
     exchange: &mut Exchange,
     client: &mut client::Client,
     cut: &mut Cut,
-    request: Request,
+    mut request: Request,
 ) -> Result<(), Stop> {
     let deadline = deadline(client.split().0)?;
-    let mut call = open(worker, exchange, client, cut, &request, deadline).await?;
+    let mut opened = open(worker, exchange, client, cut, &request, deadline).await;
+    // Nothing was sent yet, so all there is of the call can go elsewhere.
+    if let Err(Stop::Broken(Broken::Unreachable(_))) = &opened
+        && fallback::go_on(exchange, client.split().0, &mut request, RetryOn::Connect)
+    {
+        opened = open(worker, exchange, client, cut, &request, deadline).await;
+    }
+    let mut call = opened?;
     let trace = exchange.record.trace.as_ref();
     let out = request.head(client.split().0, trace);
     call.write_head(&out, Framing::Chunked)?;
@@ -58,7 +67,8 @@ pub async fn carry(
         writer,
         up,
         down,
-        tag: &request.tag,
+        worker,
+        request: &request,
         timeouts,
         write: worker.shared.limits.write.get(),
         patience: Patience::new(first, Spent::FirstByte, total),
@@ -100,7 +110,8 @@ async fn open(
     exchange.record.attempts += 1;
     let before = exchange.now();
     let limit = request.timeouts.connect;
-    let open = Call::open(&worker.pool, &request.target, limit, false);
+    let clock = &worker.shared.origin;
+    let open = Call::open(&worker.pool, &request.target, limit, false, clock);
     let (_, _, writer) = client.split();
     let due = deadline.map(|deadline| exchange.at(deadline));
     let overdue = async {
@@ -136,7 +147,8 @@ struct Conversation<'a> {
     writer: &'a mut client::Writer,
     up: &'a mut engine::Up,
     down: &'a mut engine::Down,
-    tag: &'a str,
+    worker: &'a Worker,
+    request: &'a Request,
     timeouts: Timeouts,
     // how long the client may take nothing
     write: Duration,
@@ -252,7 +264,8 @@ impl Conversation<'_> {
         if is_all {
             note_status(exchange, Some(&head.headers));
         }
-        let out = head::to_client(head, self.asked, self.tag, true);
+        fallback::answered(self.worker, exchange, self.request, head.status.as_u16());
+        let out = head::to_client(head, self.asked, &self.request.tag, true);
         exchange.record.status = Some(out.status.as_u16());
         self.writer.write_head(out, is_all);
         is_all

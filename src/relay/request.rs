@@ -14,27 +14,33 @@ use greylag_filters::json;
 use greylag_filters::meter::{Dialect, Unmetered};
 use greylag_filters::refusal::Family;
 use greylag_filters::route::{self, Route};
-use greylag_filters::rules::Request as Asked;
 use greylag_filters::rules::engine::{Engine, Host, Timeouts, Usage};
+use greylag_filters::rules::{Decision, EngineId, Request as Asked};
 use greylag_filters::trace::{self, Trace};
 use greylag_filters::triton;
-use http::{HeaderMap, HeaderName, Method, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use pingora_http::RequestHeader;
 
 use super::body::Body;
 use super::head::{self, Marks};
 use super::stop::Stop;
-use super::{Worker, call};
+use super::{Worker, call, fallback};
 use crate::budget::BudgetShare;
 use crate::exchange::Exchange;
 use crate::record::bounded;
 use crate::reply::Reason;
-use crate::upstream::Target;
+use crate::upstream::{ApiKey, Target};
 
 /// A request, ready to be sent.
 pub struct Request {
+    /// The engine that gets it.
+    pub engine: EngineId,
     /// Where it goes.
     pub target: Arc<Target>,
+    /// The engine whose place this one takes.
+    pub replaces: Option<Arc<Target>>,
+    /// What a request for another engine would be made of, unless this one is the second.
+    pub draft: Option<Box<Draft>>,
     /// Whether it is a call of gRPC.
     pub is_grpc: bool,
     /// How long the engine is waited for.
@@ -57,8 +63,21 @@ pub struct Request {
     pub one_choice: bool,
     // fields that the caller is not believed, and that others must not believe of us
     claims: Vec<HeaderName>,
+    // what the engine's rules set on the head
+    fields: Vec<(HeaderName, HeaderValue)>,
     // the memory that `body` holds, given back with it
     share: Option<BudgetShare>,
+}
+
+/// What is known of a request, whichever engine gets it.
+pub struct Draft {
+    /// What the rules decided, whoever is up.
+    pub decision: Decision,
+    bytes: Bytes,
+    is_whole: bool,
+    read: Option<Facts>,
+    is_grpc: bool,
+    trusted: bool,
 }
 
 impl Request {
@@ -73,12 +92,23 @@ impl Request {
             framing: self.framing,
             json_length: self.json_length,
         };
-        head::to_engine(caller, &marks)
+        let mut head = head::to_engine(caller, &marks);
+        for (name, value) in &self.fields {
+            // They are valid already.
+            let _ = head.insert_header(name, value);
+        }
+        head
+    }
+
+    /// Takes over what bounds the memory of another request for the same body.
+    pub fn keep_memory_of(&mut self, other: &mut Request) {
+        self.share = other.share.take();
     }
 
     /// Lets go of the body, once it will not be sent again: an answer may run for minutes.
     pub fn let_go(&mut self) {
         self.body = Bytes::new();
+        self.draft = None;
         self.share = None;
     }
 }
@@ -112,55 +142,100 @@ pub fn plan(
         exchange.seed(),
         exchange.record.id.as_bytes(),
     );
-    let engine = &snapshot.rules.engines()[decision.engine.index()];
-    let record = &mut exchange.record;
-    record.engine = Some(engine.name.clone());
-    record.tag = Some(engine.tag.clone());
-    record.traffic = decision.traffic;
-    record.how = Some(decision.how);
-    record.split = decision
-        .split
-        .and_then(|split| snapshot.decided(split, decision.engine));
-    begin_trace(exchange, head);
+    exchange.record.traffic = decision.traffic;
     let is_grpc = call::is_grpc(head);
-    let target = if is_grpc {
-        let target = snapshot.grpc_target(decision.engine);
-        target.ok_or_else(|| no_grpc(&engine.name))?
-    } else {
-        snapshot.target(decision.engine)
-    };
-    let target = target.clone();
-
-    let edits = Edits::of(engine, exchange, facts);
-    let edited = edits.apply(&bytes, read.as_ref(), is_whole)?;
-    // What was added to or taken off the JSON before the tensors.
-    let json_length = match (json_length(&head.headers), &edited) {
-        (Some(length), Some(edited)) => Some((length + edited.len()).saturating_sub(bytes.len())),
-        _ => None,
-    };
-    let body = edited.map_or(bytes, Bytes::from);
-    let framing = framing(head, &body, is_whole);
-    Ok(Request {
-        target,
-        is_grpc,
-        timeouts: engine.timeouts,
-        tag: engine.tag.clone(),
-        host: match engine.host {
-            Host::Keep => None,
-            Host::Engine => Some(engine.address.authority()),
-        },
-        framing,
-        json_length,
-        claims: match trusted {
-            true => Vec::new(),
-            false => snapshot.rules.claims(&head.headers),
-        },
-        body,
+    fallback::note(exchange, decision.engine, decision.how);
+    let choice = fallback::choose(worker, exchange, &decision, is_grpc)?;
+    fallback::note(exchange, choice.engine, choice.how);
+    let split = decision.split;
+    exchange.record.split = split.and_then(|split| snapshot.decided(split, choice.engine));
+    begin_trace(exchange, head);
+    let draft = Box::new(Draft {
+        decision,
+        bytes,
         is_whole,
-        strips_usage: edits.usage,
-        one_choice: facts.is_none_or(|facts| facts.n.unwrap_or(1) == 1),
-        share: Some(share),
-    })
+        read,
+        is_grpc,
+        trusted,
+    });
+    let mut request = draft.request(exchange, head, choice.engine)?;
+    request.replaces = choice.replaces;
+    request.share = Some(share);
+    request.draft = Some(draft);
+    Ok(request)
+}
+
+impl Draft {
+    /// The request as this engine gets it.
+    ///
+    /// # Errors
+    /// The engine has no gRPC, or what its rules want done cannot be done.
+    pub fn request(
+        &self,
+        exchange: &Exchange,
+        head: &RequestHeader,
+        id: EngineId,
+    ) -> Result<Request, Stop> {
+        let snapshot = &exchange.snapshot;
+        let engine = &snapshot.rules.engines()[id.index()];
+        let target = if self.is_grpc {
+            let target = snapshot.grpc_target(id);
+            target.ok_or_else(|| no_grpc(&engine.name))?
+        } else {
+            snapshot.target(id)
+        };
+        let (bytes, read) = (&self.bytes, self.read.as_ref());
+        let facts = read.and_then(|read| read.as_ref().ok());
+        let edits = Edits::of(engine, exchange, facts);
+        let edited = edits.apply(bytes, read, self.is_whole)?;
+        // What was added to or taken off the JSON before the tensors.
+        let json_length = match (json_length(&head.headers), &edited) {
+            (Some(length), Some(edited)) => {
+                Some((length + edited.len()).saturating_sub(bytes.len()))
+            }
+            _ => None,
+        };
+        let body = edited.map_or_else(|| bytes.clone(), Bytes::from);
+        let framing = framing(head, &body, self.is_whole);
+        Ok(Request {
+            engine: id,
+            target: target.clone(),
+            replaces: None,
+            draft: None,
+            is_grpc: self.is_grpc,
+            timeouts: engine.timeouts,
+            tag: engine.tag.clone(),
+            host: match engine.host {
+                Host::Keep => None,
+                Host::Engine => Some(engine.address.authority()),
+            },
+            framing,
+            json_length,
+            claims: match self.trusted {
+                true => Vec::new(),
+                false => snapshot.rules.claims(&head.headers),
+            },
+            fields: fields(engine, snapshot.api_key(id).map(|key| &**key))?,
+            body,
+            is_whole: self.is_whole,
+            strips_usage: edits.usage,
+            one_choice: facts.is_none_or(|facts| facts.n.unwrap_or(1) == 1),
+            share: None,
+        })
+    }
+}
+
+// What the engine's rules set on the head.
+fn fields(engine: &Engine, key: Option<&ApiKey>) -> Result<Vec<(HeaderName, HeaderValue)>, Stop> {
+    let mut fields = engine.headers.clone();
+    if let Some(key) = key {
+        let value = key.value().map_err(|_| {
+            let what = format!("the API key of engine {} cannot be read", engine.name);
+            Stop::refuse(Reason::NoApiKey, what)
+        })?;
+        fields.push((header::AUTHORIZATION, value));
+    }
+    Ok(fields)
 }
 
 fn no_grpc(engine: &str) -> Stop {

@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use greylag_filters::rules::engine::bearer;
 use http::HeaderValue;
@@ -17,6 +18,8 @@ pub struct ApiKey {
     file: PathBuf,
     // the value is marked as sensitive, so that it is not printed
     made: Made<HeaderValue>,
+    // whether it was told that there never was a key
+    told: AtomicBool,
 }
 
 impl ApiKey {
@@ -28,6 +31,7 @@ impl ApiKey {
         ApiKey {
             file: file.to_owned(),
             made: Made::of([file.to_owned()]),
+            told: AtomicBool::new(false),
         }
     }
 
@@ -44,8 +48,16 @@ impl ApiKey {
         let made = self.made.current(
             || self.read(),
             |fault| tracing::error!(%fault, "an engine's API key cannot be read: the one before is used on"),
-        )?;
-        Ok((*made).clone())
+        );
+        match made {
+            Ok(made) => Ok((*made).clone()),
+            Err(fault) => {
+                if !self.told.swap(true, Ordering::Relaxed) {
+                    tracing::error!(%fault, "an engine's API key cannot be read");
+                }
+                Err(fault)
+            }
+        }
     }
 
     fn read(&self) -> Result<HeaderValue, Fault> {

@@ -74,8 +74,6 @@ impl Charge {
                 header::CONTENT_TYPE,
                 HeaderValue::from_static("application/grpc"),
             )?;
-        } else {
-            set(header::CONNECTION, HeaderValue::from_static("close"))?;
         }
         for (name, value) in &self.headers {
             set(name.clone(), value.clone())?;
@@ -92,14 +90,14 @@ impl Charge {
 const AGENT: &str = concat!("greylag/", env!("CARGO_PKG_VERSION"));
 
 /// Asks, and notes what came of it.
-pub async fn probe(clock: &Origin, pool: &Pool, charge: &Charge) {
+pub async fn probe(clock: &Origin, charge: &Charge) {
     let (began, standing) = (clock.now(), &charge.target.standing);
     let limit = charge.probe.timeout;
     let path = match charge.is_grpc {
         true => "/grpc.health.v1.Health/Check",
         false => &charge.probe.path,
     };
-    let asked = timeout(limit, ask(clock, pool, charge, path, limit)).await;
+    let asked = timeout(limit, ask(clock, charge, path, limit)).await;
     let now = clock.now();
     let (result, sign) = match asked {
         Ok(Ok((_, status))) if charge.is_grpc => (status.to_string(), Some(Sign::Alive)),
@@ -143,13 +141,17 @@ pub async fn probe(clock: &Origin, pool: &Pool, charge: &Charge) {
 /// There is no answer to be had.
 pub async fn ask(
     clock: &Origin,
-    pool: &Pool,
     charge: &Charge,
     path: &str,
     limit: Duration,
 ) -> Result<(Call, u16), Broken> {
-    let mut call = Call::open(pool, &charge.target, limit, true, clock).await?;
-    let question = charge.question(path).ok_or(Broken::Garbage)?;
+    // A pool that nobody takes from: the connection closes with the call.
+    let pool = Pool::default();
+    let mut call = Call::open(&pool, &charge.target, limit, true, clock).await?;
+    let mut question = charge.question(path).ok_or(Broken::Garbage)?;
+    if let Call::H1(_) = call {
+        let _ = question.insert_header(header::CONNECTION, "close");
+    }
     if charge.is_grpc {
         // A message of no bytes: how is the server as a whole?
         call.write_head(&question, Framing::Length(5))?;

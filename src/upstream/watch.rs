@@ -13,7 +13,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 
 use super::probe::{self, Charge};
-use super::{Broken, Pool, Target};
+use super::{Broken, Target};
 use crate::relay::Shared;
 
 /// How often names are resolved anew and models are asked for.
@@ -56,15 +56,15 @@ pub async fn watch(shared: Arc<Shared>) {
 
 // Never ends by itself.
 async fn look_after(shared: Arc<Shared>, charge: Charge) {
-    let (pool, target) = (Pool::default(), &charge.target);
+    let target = &charge.target;
     loop {
         let renew = shared.origin.now() + PAUSE;
         let _ = timeout(PATIENCE, target.resolve()).await;
         if !charge.is_grpc {
-            learn(&shared, &pool, &charge).await;
+            learn(&shared, &charge).await;
         }
         while shared.origin.now() < renew {
-            probe::probe(&shared.origin, &pool, &charge).await;
+            probe::probe(&shared.origin, &charge).await;
             let next = shared.origin.now() + charge.probe.interval;
             rest(&shared, target, next.min(renew)).await;
         }
@@ -88,21 +88,17 @@ async fn rest(shared: &Shared, target: &Target, until: Offset) {
     }
 }
 
-async fn learn(shared: &Shared, pool: &Pool, charge: &Charge) {
-    if let Ok(Ok(Some(models))) = timeout(PATIENCE, models(shared, pool, charge)).await {
+async fn learn(shared: &Shared, charge: &Charge) {
+    if let Ok(Ok(Some(models))) = timeout(PATIENCE, models(shared, charge)).await {
         charge.target.set_models(models);
         shared.telemetry.models.learn(&shared.store.current());
     }
 }
 
 // The models that the engine says it serves; none where it says something else, or nothing that can be read.
-async fn models(
-    shared: &Shared,
-    pool: &Pool,
-    charge: &Charge,
-) -> Result<Option<Vec<Box<str>>>, Broken> {
+async fn models(shared: &Shared, charge: &Charge) -> Result<Option<Vec<Box<str>>>, Broken> {
     let clock = &shared.origin;
-    let (mut call, status) = probe::ask(clock, pool, charge, "/v1/models", PATIENCE).await?;
+    let (mut call, status) = probe::ask(clock, charge, "/v1/models", PATIENCE).await?;
     if status != 200 {
         return Ok(None);
     }
