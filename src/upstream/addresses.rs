@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(ports(&addresses, 0), [2, 3, 1]);
         assert_eq!(ports(&addresses, 0), [3, 1, 2]);
         assert_eq!(ports(&addresses, 0), [1, 2, 3]);
-        assert_eq!(ports(&Addresses::default(), 0), []);
+        assert!(ports(&Addresses::default(), 0).is_empty());
     }
 
     #[test]

@@ -6,18 +6,30 @@
 use std::fmt;
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
-use super::Rules;
+use super::{Literal, Rules};
 
 /// What stands in a secret's place wherever rules are shown.
 pub const HIDDEN: &str = "<hidden>";
 
 /// A text that is not shown. It is printed as [`HIDDEN`]; serialised it is itself, so what is serialised for others must be
 /// [`Rules::hidden`].
-#[derive(Clone, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
+#[derive(Clone, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Secret(String);
+
+// By hand, so that no message repeats what was found.
+impl<'de> Deserialize<'de> for Secret {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Secret, D::Error> {
+        let wrong = || D::Error::custom("a text is needed here, in quotes");
+        match Literal::deserialize(from).map_err(|_| wrong())?.into_text() {
+            Some(text) => Ok(Secret(text)),
+            None => Err(wrong()),
+        }
+    }
+}
 
 impl Secret {
     /// The text itself, for the engine alone.
@@ -95,6 +107,16 @@ mod tests {
         let back = rules("b", HIDDEN).revealed(&rules("a", "s3cret"));
         let problems = compile(&back).unwrap_err();
         assert_eq!(problems[0].path, "rules.engines.b.headers.x-token");
+    }
+
+    #[test]
+    fn what_is_no_text_is_not_repeated() {
+        for found in ["52617", "true", "[\"s3cret\"]", "null"] {
+            let fault = serde_json::from_str::<Secret>(found)
+                .unwrap_err()
+                .to_string();
+            assert!(fault.starts_with("a text is needed here"), "{fault}");
+        }
     }
 
     #[test]
