@@ -10,6 +10,7 @@ pub mod call;
 pub mod client;
 pub mod cut;
 pub mod ear;
+pub mod edits;
 pub mod fallback;
 pub mod head;
 pub mod patience;

@@ -84,6 +84,11 @@ pub fn fuzz_rules_json(bytes: &[u8]) {
         bytes,
     );
     assert!(ruleset.engine(decision.engine).is_some());
+    assert_eq!(ruleset.instead(&decision, |_| false), split::Instead::Stay);
+    let next = ruleset.next(&decision, decision.engine, split::RetryOn::Connect, |_| {
+        true
+    });
+    assert_ne!(next, Some(decision.engine));
 }
 
 #[cfg(test)]

@@ -6,15 +6,13 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use greylag_filters::edit::{self, Edit};
 use greylag_filters::facts;
 use greylag_filters::framing::Framing;
 use greylag_filters::grpc;
 use greylag_filters::json;
-use greylag_filters::meter::{Dialect, Unmetered};
-use greylag_filters::refusal::Family;
+use greylag_filters::meter::Unmetered;
 use greylag_filters::route::{self, Route};
-use greylag_filters::rules::engine::{Engine, Host, Timeouts, Usage};
+use greylag_filters::rules::engine::{Engine, Host, Timeouts};
 use greylag_filters::rules::{Decision, EngineId, Request as Asked};
 use greylag_filters::trace::{self, Trace};
 use greylag_filters::triton;
@@ -22,6 +20,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use pingora_http::RequestHeader;
 
 use super::body::Body;
+use super::edits::Edits;
 use super::head::{self, Marks};
 use super::stop::Stop;
 use super::{Worker, call, fallback};
@@ -245,7 +244,8 @@ fn no_grpc(engine: &str) -> Stop {
     )
 }
 
-type Facts = Result<facts::Body, json::Fault>;
+/// What was read of a body, or why it could not be.
+pub type Facts = Result<facts::Body, json::Fault>;
 
 // Nothing is known of a body that is encoded, not whole, or not there.
 fn read_facts(
@@ -317,59 +317,6 @@ fn begin_trace(exchange: &mut Exchange, head: &RequestHeader) {
     if rule.inject {
         let sample = rule.share.hits(exchange.draw("trace"));
         exchange.record.trace = Some(trace::begin(&head.headers, exchange.fresh(), sample));
-    }
-}
-
-// What the engine's rules want changed in this body.
-struct Edits<'a> {
-    set: &'a [(Box<str>, Vec<u8>)],
-    usage: bool,
-}
-
-impl<'a> Edits<'a> {
-    fn of(engine: &'a Engine, exchange: &Exchange, facts: Option<&facts::Body>) -> Self {
-        let route = exchange.record.route;
-        // A message is carried as it is.
-        let applies = route.is_inference()
-            && route.family() != Family::Grpc
-            && exchange.record.method == Method::POST;
-        let has_usage = route.dialect().is_some_and(Dialect::has_usage);
-        Edits {
-            set: if applies { &engine.set } else { &[] },
-            usage: engine.usage == Usage::Inject
-                && has_usage
-                && facts.is_some_and(edit::wants_usage),
-        }
-    }
-
-    fn apply(
-        &self,
-        body: &[u8],
-        facts: Option<&Facts>,
-        is_whole: bool,
-    ) -> Result<Option<Vec<u8>>, Stop> {
-        if self.set.is_empty() && !self.usage {
-            return Ok(None);
-        }
-        if !is_whole {
-            return Err(Stop::refuse(
-                Reason::BodyTooLarge,
-                "the chosen engine's `set` must edit this body, which is longer than limits.body",
-            ));
-        }
-        // An encoded body has no facts and is not edited, which has been counted.
-        let Some(facts) = facts else { return Ok(None) };
-        let facts = facts.as_ref().map_err(|fault| {
-            Stop::refuse(
-                Reason::InvalidJson,
-                format!("the chosen engine's `set` must edit this body, which is not a JSON object: {fault}"),
-            )
-        })?;
-        let set = self.set.iter().map(|(key, json)| Edit::Set { key, json });
-        let edits: Vec<Edit<'_>> = set
-            .chain(self.usage.then_some(Edit::IncludeUsage))
-            .collect();
-        Ok(Some(edit::splice(body, &facts.spans, &edits)))
     }
 }
 

@@ -79,9 +79,11 @@ impl Standing {
             return;
         }
         let mut known = self.known.lock();
-        known.health.note(Sign::Alive, now());
-        if known.health.is_plain() && known.reason.take().is_some() {
-            tracing::info!(engine, "an engine is well again");
+        if known.health.note(Sign::Alive, now()) && known.health.state() == State::Up {
+            tracing::info!(engine, "an engine is up again");
+        }
+        if known.health.is_plain() {
+            known.reason = None;
         }
         self.plain.store(known.health.is_plain(), Ordering::Relaxed);
     }
@@ -89,10 +91,9 @@ impl Standing {
     /// There was no connection, or a probe was not answered as it should be.
     pub fn fails(&self, engine: &str, why: &str, now: Offset) {
         let mut known = self.known.lock();
-        if known.reason.is_none() {
-            tracing::warn!(engine, why, "an engine fails");
-        }
-        if known.health.note(Sign::Dead, now) && known.health.state() == State::Down {
+        let was_up = known.health.state() == State::Up;
+        // A trial that fails is no news.
+        if known.health.note(Sign::Dead, now) && was_up {
             tracing::warn!(engine, why, "an engine is down");
         }
         known.reason = Some(why.to_owned());

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
-use super::{PLAIN, SELDOM};
+use super::{OFTEN, PLAIN};
 use crate::admin::{JSON, get, put};
 use crate::harness::{Client, Greylag, asked, sim};
 
@@ -36,7 +36,7 @@ fn rules(engine: &greylag_sim::Engine, keys: Value) -> Value {
         "engines": { "a": {
             "kind": "vllm",
             "url": format!("http://{}", engine.address()),
-            "health": { "interval": SELDOM },
+            "health": { "interval": OFTEN },
         } },
         "default_engine": "a",
     });
@@ -77,7 +77,7 @@ async fn a_key_is_sent_and_a_replaced_one_from_then_on() {
     assert_eq!(keys, expected.map(String::into_bytes));
     // Whom Greylag asks how it is gets the key too.
     let probe = |request: &greylag_sim::seen::Request| {
-        request.target == "/health" && request.header("authorization") == Some("Bearer first")
+        request.target == "/health" && request.header("authorization") == Some("Bearer second")
     };
     let probed = engine.wait_for(
         |seen| seen.requests.iter().any(|request| probe(request)),
