@@ -160,7 +160,8 @@ pub fn plan(
     let mut request = draft.request(exchange, head, choice.engine)?;
     request.replaces = choice.replaces;
     request.share = Some(share);
-    request.draft = Some(draft);
+    // What no split has decided goes nowhere else.
+    request.draft = decision.split.is_some().then_some(draft);
     Ok(request)
 }
 

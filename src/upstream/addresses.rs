@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
-/// How long an address that took no connection is left to the end; resolving the name anew ends that too.
+/// How long an address that took no connection is left to the end.
 const LEFT_OUT: Duration = Duration::from_secs(5);
 /// So many addresses of a name are used.
 const MOST: usize = 64;
@@ -36,18 +36,26 @@ impl Place {
 impl Addresses {
     /// These, of which none has failed.
     pub fn of(all: impl IntoIterator<Item = SocketAddr>) -> Self {
+        Addresses::default().renewed(all)
+    }
+
+    /// What the name leads to by now. What stays is left out as long as before: that a name still leads there does not say
+    /// that somebody listens.
+    pub fn renewed(&self, all: impl IntoIterator<Item = SocketAddr>) -> Self {
         let mut places: Vec<Place> = Vec::new();
         for address in all {
             if places.len() < MOST && places.iter().all(|place| place.address != address) {
+                let before = self.all.iter().find(|place| place.address == address);
+                let out_until = before.map_or(0, |place| place.out_until.load(Ordering::Relaxed));
                 places.push(Place {
                     address,
-                    out_until: AtomicU64::new(0),
+                    out_until: AtomicU64::new(out_until),
                 });
             }
         }
         Addresses {
             all: places,
-            turn: AtomicUsize::new(0),
+            turn: AtomicUsize::new(self.turn.load(Ordering::Relaxed)),
         }
     }
 
@@ -129,6 +137,16 @@ mod tests {
             .map(|(_, out)| out)
             .collect();
         assert_eq!(out, [true, false]);
+    }
+
+    #[test]
+    fn an_address_that_a_name_still_leads_to_is_left_out_as_long() {
+        let addresses = Addresses::of([1, 2].map(address));
+        addresses.failed(address(1), Duration::from_secs(10));
+        let renewed = addresses.renewed([1, 3].map(address));
+        assert_eq!(ports(&renewed, 11), [3, 1]);
+        assert_eq!(ports(&renewed, 15), [3, 1]);
+        assert_eq!(ports(&renewed, 15), [1, 3]);
     }
 
     #[test]

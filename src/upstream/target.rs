@@ -156,7 +156,8 @@ impl Target {
                 "the name has no address",
             ));
         }
-        self.addresses.store(Arc::new(Addresses::of(found)));
+        let renewed = self.known().renewed(found);
+        self.addresses.store(Arc::new(renewed));
         Ok(())
     }
 
