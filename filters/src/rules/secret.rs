@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
+use super::engine::Rule as Engine;
 use super::{Literal, Rules};
 
 /// What stands in a secret's place wherever rules are shown.
@@ -61,10 +62,13 @@ impl Rules {
     }
 
     /// The same rules with each secret that is [`HIDDEN`] as `in_force` has it, at the same engine and field. One that is
-    /// not there stays as it is, and does not compile.
+    /// not there stays as it is, and does not compile; so does one whose engine is said to be elsewhere, since who cannot
+    /// read a secret must not have it sent to themselves.
     pub fn revealed(mut self, in_force: &Rules) -> Rules {
         for (name, engine) in self.engines.iter_mut() {
-            let Some(before) = in_force.engines.at(name) else {
+            let same_place =
+                |before: &&Engine| before.url == engine.url && before.grpc == engine.grpc;
+            let Some(before) = in_force.engines.at(name).filter(same_place) else {
                 continue;
             };
             for (field, secret) in engine.headers.iter_mut() {
@@ -116,6 +120,17 @@ mod tests {
                 .unwrap_err()
                 .to_string();
             assert!(fault.starts_with("a text is needed here"), "{fault}");
+        }
+    }
+
+    #[test]
+    fn a_secret_does_not_go_to_another_place() {
+        let secret = rules("a", "s3cret");
+        for (key, place) in [("url", "http://b"), ("grpc", "http://a:81")] {
+            let mut moved = serde_json::to_value(secret.hidden()).unwrap();
+            moved["engines"]["a"][key] = place.into();
+            let moved: Rules = serde_json::from_value(moved).unwrap();
+            assert!(compile(&moved.revealed(&secret)).is_err(), "{place}");
         }
     }
 

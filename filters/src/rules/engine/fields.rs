@@ -61,7 +61,7 @@ fn value(secret: &Secret, place: Place<'_>, problems: &mut Problems) -> Option<H
     if secret.is_hidden() {
         problems.add(
             place,
-            format_args!("{HIDDEN:?} stands for the value in force, and there is none"),
+            format_args!("{HIDDEN:?} stands for the value in force at an engine of this name and place, and there is none"),
         );
         return None;
     }
