@@ -65,12 +65,12 @@ impl Addresses {
     }
 
     /// All of them in the order in which they are to be tried now: in turn, and those that took no connection last.
-    pub fn in_turn(&self, now: Duration) -> impl Iterator<Item = SocketAddr> {
+    pub fn in_turn(&self, now: impl FnOnce() -> Duration) -> impl Iterator<Item = SocketAddr> {
         let count = self.all.len();
-        // One address has no turn to take.
-        let first = match count {
-            0 | 1 => 0,
-            _ => self.turn.fetch_add(1, Ordering::Relaxed) % count,
+        // One address has no turn to take, and no other before it.
+        let (first, now) = match count {
+            0 | 1 => (0, Duration::MAX),
+            _ => (self.turn.fetch_add(1, Ordering::Relaxed) % count, now()),
         };
         // Looked at once, so that one that fails meanwhile is not tried twice.
         let out = self
@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     fn ports(addresses: &Addresses, second: u64) -> Vec<u16> {
-        let in_turn = addresses.in_turn(Duration::from_secs(second));
+        let in_turn = addresses.in_turn(|| Duration::from_secs(second));
         in_turn.map(|address| address.port()).collect()
     }
 

@@ -78,7 +78,7 @@ impl Call {
             Err(_) => return Err(unreachable("name not resolved in time".into())),
         };
         let mut last = String::from("no address");
-        for address in addresses.in_turn(clock.now()) {
+        for address in addresses.in_turn(|| clock.now()) {
             let opened = within(limit, Call::at(pool, target, address, fresh)).await;
             match opened {
                 Ok(call) => return Ok(call),
