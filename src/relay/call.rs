@@ -46,7 +46,7 @@ pub async fn carry(
     let mut opened = open(worker, exchange, client, cut, &request, deadline).await;
     // Nothing was sent yet, so all there is of the call can go elsewhere.
     if let Err(Stop::Broken(Broken::Unreachable(_))) = &opened
-        && fallback::go_on(exchange, client.split().0, &mut request, RetryOn::Connect)
+        && fallback::go_on(exchange, client.split().0, &mut request, RetryOn::Connect).is_some()
     {
         opened = open(worker, exchange, client, cut, &request, deadline).await;
     }

@@ -84,35 +84,38 @@ pub fn choose(
     }
 }
 
-/// Makes the request one for another engine, with that engine's edits, once. False: there is none, or the split does not
-/// want that, and the request is as it was.
+/// Makes the request one for another engine, with that engine's edits, once; returns what it was. None: there is no other, or
+/// the split does not want that, and the request is as it was.
 pub fn go_on(
     exchange: &mut Exchange,
     head: &RequestHeader,
     request: &mut Request,
     on: RetryOn,
-) -> bool {
+) -> Option<Request> {
     let snapshot = exchange.snapshot.clone();
-    let Some(draft) = &request.draft else {
-        return false;
-    };
+    let draft = request.draft.as_ref()?;
     let up = |engine| is_up(&snapshot, engine, request.is_grpc);
-    let next = snapshot
+    let engine = snapshot
         .rules
         .next(&draft.decision, request.engine, on, up)
-        .filter(|engine| target(&snapshot, *engine, request.is_grpc).is_some());
-    let Some(engine) = next else { return false };
-    let Ok(mut other) = draft.request(exchange, head, engine) else {
-        return false;
-    };
+        .filter(|engine| target(&snapshot, *engine, request.is_grpc).is_some())?;
+    let mut other = draft.request(exchange, head, engine).ok()?;
     // Whose place is taken: the first one's, through however many hands it goes.
-    let first = request.replaces.take();
-    other.replaces = first.or_else(|| Some(request.target.clone()));
+    let first = request.replaces.as_ref();
+    other.replaces = Some(first.unwrap_or(&request.target).clone());
     other.keep_memory_of(request);
-    *request = other;
     note(exchange, engine, How::Fallback);
     exchange.telemetry().metrics.engines.fell_back(on.label());
-    true
+    Some(std::mem::replace(request, other))
+}
+
+/// Makes the request what it was: the other engine was not to be had either, and the first has at least answered.
+pub fn go_back(exchange: &mut Exchange, request: &mut Request, mut was: Request) {
+    was.keep_memory_of(request);
+    let decided = was.draft.as_ref().map(|draft| draft.decision.how);
+    let how = decided.filter(|_| was.replaces.is_none());
+    note(exchange, was.engine, how.unwrap_or(How::Fallback));
+    *request = was;
 }
 
 /// Notes in the record which engine it is.

@@ -59,8 +59,12 @@ pub async fn send(
         Ok((_, answered)) if attempt.is_busy(answered) => Some(RetryOn::Busy),
         _ => None,
     };
-    if failure.is_some_and(|failure| attempt.goes_on(failure)) {
-        made = attempt.at_one_engine().await;
+    if let Some(was) = failure.and_then(|failure| attempt.goes_on(failure)) {
+        match (attempt.at_one_engine().await, &made) {
+            // An answer of 503 says more than that there was nobody else.
+            (Err(Stop::Broken(Broken::Unreachable(_))), Ok(_)) => attempt.goes_back(was),
+            (other, _) => made = other,
+        }
     }
     let (call, Answered { head, is_complete }) = made?;
     let Attempt {
@@ -128,13 +132,16 @@ impl Attempt<'_> {
         answered.head.status == StatusCode::SERVICE_UNAVAILABLE && self.request.is_whole
     }
 
-    fn goes_on(&mut self, failure: RetryOn) -> bool {
+    fn goes_on(&mut self, failure: RetryOn) -> Option<Request> {
         let head = self.client.head();
-        let goes = fallback::go_on(self.exchange, head, &mut self.request, failure);
-        if goes {
-            self.patience = patience(self.exchange, &self.request);
-        }
-        goes
+        let was = fallback::go_on(self.exchange, head, &mut self.request, failure)?;
+        self.patience = patience(self.exchange, &self.request);
+        Some(was)
+    }
+
+    fn goes_back(&mut self, was: Request) {
+        fallback::go_back(self.exchange, &mut self.request, was);
+        self.patience = patience(self.exchange, &self.request);
     }
 
     async fn make(&mut self, fresh: bool) -> Result<(Call, Answered), Failed> {

@@ -55,6 +55,29 @@ async fn an_answer_of_503_sends_the_request_on_if_the_split_says_so() {
 }
 
 #[tokio::test]
+async fn an_answer_of_503_is_passed_on_where_nobody_else_is_to_be_had() {
+    let (a, b) = (sim().await, Kept::any());
+    a.set(Settings {
+        misbehave: vec!["100%:status=503".parse().unwrap()],
+        ..Settings::default()
+    });
+    let keys = json!({ "retry_on": ["connect", 503] });
+    let greylag = Greylag::start(&rules(a.address(), b.address(), SELDOM, keys).to_string());
+    let answer = chat(&greylag, &[FORCE_A]).await;
+    let found = (answer.status, answer.header("x-greylag-engine"));
+    assert_eq!((found, answer.whole), ((503, Some("a")), true));
+    assert_eq!(answer.header("x-greylag-reason"), None);
+    let records = greylag.records_of(1).await;
+    let record = &records[0];
+    assert_eq!((record.attempts, record.how), (2, Some(How::Forced)));
+    assert_eq!(
+        (record.engine.as_deref(), record.engine_status),
+        (Some("a"), Some(503))
+    );
+    assert_eq!(greylag.app().shared.budget.taken(), 0);
+}
+
+#[tokio::test]
 async fn other_errors_and_the_default_engine_send_nothing_on() {
     let (a, b) = (sim().await, Kept::any());
     a.set(Settings {
