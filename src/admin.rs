@@ -4,6 +4,7 @@
 //! handler. A GET never changes anything. Exchanges go on untouched, whatever is asked here: the API has a thread of its
 //! own.
 
+pub mod engines;
 pub mod exchanges;
 pub mod guard;
 pub mod problem;
@@ -44,6 +45,7 @@ pub async fn serve(sides: Sides, socket: std::net::TcpListener) {
 pub fn router(sides: Sides, address: SocketAddr) -> Router {
     Router::new()
         .route("/v1/rules", get(rules::read).put(rules::replace))
+        .route("/v1/engines", get(engines::list))
         .route("/v1/exchanges", get(exchanges::list))
         .route("/v1/exchanges/{id}", get(exchanges::one))
         .fallback(not_found)
@@ -62,7 +64,7 @@ async fn not_found(request: Request) -> Problem {
     Problem::new(
         Code::NotFound,
         format!(
-            "there is nothing at {path:?}; there are /v1/rules, /v1/exchanges and /v1/exchanges/ID"
+            "there is nothing at {path:?}; there are /v1/rules, /v1/engines, /v1/exchanges and /v1/exchanges/ID"
         ),
     )
 }

@@ -30,7 +30,7 @@ use crate::side::Sides;
 use crate::snapshot::Store;
 use crate::telemetry::Telemetry;
 use crate::telemetry::log::Log;
-use crate::upstream::{Pool, watch as engines};
+use crate::upstream::{Pool, Pools, watch as engines};
 
 /// Connections past the limit that one worker tells so at a time.
 const TURNED_AWAY: u64 = 64;
@@ -83,6 +83,7 @@ impl App {
             origin,
             telemetry,
             budget: Budget::new(config.limits.memory.bytes()),
+            pools: Pools::default(),
             trusted: config.trusted.clone(),
             forwarded: config.forwarded,
             identity: Identity::new(&config.identity)?,
@@ -125,6 +126,7 @@ impl App {
     ) -> io::Result<()> {
         let runtime = runtime()?;
         let pool = Arc::new(Pool::default());
+        self.shared.pools.add(pool.clone());
         let door = Door {
             worker: Worker {
                 shared: self.shared.clone(),
@@ -163,9 +165,7 @@ impl App {
         };
         self.spawn("admin".into(), move || {
             runtime.block_on(async {
-                let store = sides.shared.store.clone();
                 let shared = sides.shared.clone();
-                let telemetry = shared.telemetry.clone();
                 let serving = async {
                     tokio::join!(
                         admin::serve(sides.clone(), admin),
@@ -174,7 +174,7 @@ impl App {
                 };
                 tokio::select! {
                     _ = serving => {}
-                    () = engines::watch(store, telemetry) => {}
+                    () = engines::watch(shared.clone()) => {}
                     () = shared.identity.watch() => {}
                     _ = ending.wait_for(|ending| *ending) => {}
                 }

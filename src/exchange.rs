@@ -24,6 +24,7 @@ use crate::telemetry::Telemetry;
 pub struct Origin {
     boot: u64,
     count: AtomicU64,
+    start: Instant,
 }
 
 impl Origin {
@@ -37,7 +38,13 @@ impl Origin {
         Origin {
             boot,
             count: AtomicU64::new(0),
+            start: instant(),
         }
+    }
+
+    /// The time since it was made: what is known of engines is dated by this, since it outlives exchanges.
+    pub fn now(&self) -> Offset {
+        instant().duration_since(self.start)
     }
 
     /// The number that tells this process from others, and the seed of its draws.

@@ -46,7 +46,7 @@ pub struct Record {
     /// Real or test traffic.
     pub traffic: Class,
 
-    /// The engine that was chosen.
+    /// The engine that was chosen; of several that were tried, the last.
     pub engine: Option<Arc<str>>,
     /// The engine's tag, the label `gray_tag`.
     pub tag: Option<Arc<str>>,
@@ -54,7 +54,8 @@ pub struct Record {
     pub split: Option<Arc<str>>,
     /// How it was chosen.
     pub how: Option<How>,
-    /// How often an engine was tried, also when there was no connection to be had: 0, 1 or 2.
+    /// How often an engine was tried, also when there was no connection to be had: 0 to 4, at most twice for
+    /// each of two engines.
     pub attempts: u8,
     /// Whether the last attempt went over a pooled connection.
     pub reused: bool,

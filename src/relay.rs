@@ -11,6 +11,8 @@ pub mod caller;
 pub mod client;
 pub mod cut;
 pub mod ear;
+pub mod edits;
+pub mod fallback;
 pub mod head;
 pub mod health;
 pub mod patience;
@@ -33,7 +35,7 @@ use crate::exchange::{Exchange, Origin};
 use crate::identity::Identity;
 use crate::snapshot::Store;
 use crate::telemetry::Telemetry;
-use crate::upstream::Pool;
+use crate::upstream::{Pool, Pools};
 use caller::Caller;
 use client::Client;
 use cut::Cut;
@@ -52,6 +54,8 @@ pub struct Shared {
     pub limits: Limits,
     /// The memory for bodies.
     pub budget: Arc<Budget>,
+    /// The workers' connections to engines, to be looked at.
+    pub pools: Pools,
     /// Whose word on hops, clients, tags, force and traffic class is taken.
     pub trusted: Vec<IpNet>,
     /// Whether engines are told of peers.

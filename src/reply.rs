@@ -36,6 +36,10 @@ pub enum Reason {
     TooManyConnections,
     /// No connection to the engine.
     EngineUnreachable,
+    /// The engine is down, and the split says `on_unhealthy: fail`.
+    EngineUnhealthy,
+    /// The engine's `api_key_file` holds no key.
+    NoApiKey,
     /// The engine closed or reset the connection without an answer.
     EngineClosed,
     /// What the engine sent is no HTTP answer.
@@ -79,6 +83,8 @@ impl Reason {
             Reason::MemorySpent => "memory_spent",
             Reason::TooManyConnections => "too_many_connections",
             Reason::EngineUnreachable => "engine_unreachable",
+            Reason::EngineUnhealthy => "engine_unhealthy",
+            Reason::NoApiKey => "no_api_key",
             Reason::EngineClosed => "engine_closed",
             Reason::EngineGarbage => "engine_garbage",
             Reason::FirstByteTimeout => "first_byte_timeout",
@@ -107,13 +113,16 @@ impl Reason {
             Reason::BodyTooLarge => 413,
             Reason::ExpectationFailed => 417,
             Reason::HeadTooLarge => 431,
-            Reason::Internal => 500,
+            Reason::Internal | Reason::NoApiKey => 500,
             Reason::Unsupported => 501,
             Reason::EngineUnreachable
             | Reason::EngineClosed
             | Reason::EngineGarbage
             | Reason::NoGrpc => 502,
-            Reason::MemorySpent | Reason::TooManyConnections | Reason::Drained => 503,
+            Reason::MemorySpent
+            | Reason::TooManyConnections
+            | Reason::EngineUnhealthy
+            | Reason::Drained => 503,
             Reason::FirstByteTimeout
             | Reason::IdleTimeout
             | Reason::TotalTimeout

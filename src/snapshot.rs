@@ -3,6 +3,7 @@
 //! In: rules in their written form. Out: a [`Snapshot`] that an exchange takes once and keeps to its end. Nobody ever
 //! sees half of a change: everything that may change while running hangs on this one pointer.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,7 +14,7 @@ use greylag_filters::split;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::upstream::{Speaks, Target};
+use crate::upstream::{ApiKey, Speaks, Target};
 
 /// A numbered, compiled, immutable set of rules, with what is needed to reach its engines.
 #[derive(Debug)]
@@ -26,6 +27,8 @@ pub struct Snapshot {
     targets: Vec<Arc<Target>>,
     // the same for gRPC, where an engine has it
     grpc: Vec<Option<Arc<Target>>>,
+    // the API key of each that has one
+    keys: Vec<Option<Arc<ApiKey>>>,
     // one for each of `rules.written().splits`, in their order
     splits: Vec<Decided>,
 }
@@ -48,6 +51,11 @@ impl Snapshot {
     /// How the engine is reached with gRPC, if it has that.
     pub fn grpc_target(&self, engine: EngineId) -> Option<&Arc<Target>> {
         self.grpc[engine.index()].as_ref()
+    }
+
+    /// The engine's API key, if it has one.
+    pub fn api_key(&self, engine: EngineId) -> Option<&Arc<ApiKey>> {
+        self.keys[engine.index()].as_ref()
     }
 
     /// How each engine is reached, in the order of `rules.engines()`.
@@ -82,6 +90,12 @@ impl Snapshot {
         shares
     }
 
+    /// Whether each engine is up, by its tag.
+    pub fn health(&self) -> impl Iterator<Item = (&str, bool)> {
+        let engines = self.rules.engines().iter().zip(&self.targets);
+        engines.map(|(engine, target)| (&*engine.tag, target.standing.is_up()))
+    }
+
     fn new(version: u64, rules: Ruleset, before: Option<&Snapshot>) -> Self {
         let place = |engine: &Engine, address: &Address, speaks: Speaks| {
             before
@@ -99,6 +113,9 @@ impl Snapshot {
         let grpc = grpc
             .map(|engine| Some(place(engine, engine.grpc.as_ref()?, Speaks::H2)))
             .collect();
+        let keys = rules.engines().iter();
+        let keys = keys.map(|engine| same_key(engine.api_key_file.as_deref()?, before));
+        let keys = keys.collect();
         let engines = rules.engines().len();
         let decided = |split: &split::Rule| Decided {
             name: Arc::from(split.name.as_str()),
@@ -110,10 +127,11 @@ impl Snapshot {
             rules,
             targets,
             grpc,
+            keys,
         }
     }
 
-    // What is known of an engine (its resolved addresses, its models) outlives an edit of other rules.
+    // What is known of an engine (its addresses, its health, its models) outlives an edit of other rules.
     fn same_target(
         &self,
         engine: &Engine,
@@ -126,6 +144,15 @@ impl Snapshot {
             .find(|target| target.is(&engine.name, address, speaks, &engine.tls))
             .cloned()
     }
+}
+
+// A key that was read once is known as long as its file is named.
+fn same_key(file: &Path, before: Option<&Snapshot>) -> Option<Arc<ApiKey>> {
+    let mut known = before
+        .into_iter()
+        .flat_map(|before| before.keys.iter().flatten());
+    let same = known.find(|key| key.file() == file).cloned();
+    Some(same.unwrap_or_else(|| Arc::new(ApiKey::in_file(file))))
 }
 
 // Exact up to 2^53, and near enough to a share beyond.

@@ -92,7 +92,7 @@ impl Telemetry {
             rules_version: snapshot.version,
             ..levels
         };
-        self.metrics.page(&levels, &snapshot.effective_shares())
+        self.metrics.page(&levels, snapshot)
     }
 
     /// Writes out what the log still holds.

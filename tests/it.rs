@@ -27,6 +27,8 @@ mod client;
 mod commands;
 #[path = "it/drain.rs"]
 mod drain;
+#[path = "it/engines.rs"]
+mod engines;
 #[path = "it/exchanges.rs"]
 mod exchanges;
 #[path = "it/figures.rs"]

@@ -17,6 +17,7 @@ pub mod facts;
 pub mod forwarded;
 pub mod framing;
 pub mod grpc;
+pub mod health;
 pub mod hop;
 pub mod hops;
 pub mod identity;

@@ -12,6 +12,7 @@ mod name;
 pub(crate) mod ordered;
 pub(crate) mod problem;
 mod ruleset;
+mod secret;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,6 +25,7 @@ pub use name::{Name, Tag};
 pub use ordered::{Ordered, WrittenTwice};
 pub use problem::{Problem, Step};
 pub use ruleset::Ruleset;
+pub use secret::{HIDDEN, Secret};
 
 use crate::{split, trace, traffic};
 
@@ -82,6 +84,11 @@ pub fn fuzz_rules_json(bytes: &[u8]) {
         bytes,
     );
     assert!(ruleset.engine(decision.engine).is_some());
+    assert_eq!(ruleset.instead(&decision, |_| false), split::Instead::Stay);
+    let next = ruleset.next(&decision, decision.engine, split::RetryOn::Connect, |_| {
+        true
+    });
+    assert_ne!(next, Some(decision.engine));
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! In: an entry of `rules.splits`, then requests and draws. Out: one of the split's engines, and how it was
 //! found: forced by a trusted caller, else by the first sticky key that the request has, else by the draw.
 
+mod fallback;
 mod rendezvous;
 mod sticky;
 mod weight;
@@ -20,6 +21,8 @@ use crate::rules::engine::Engine;
 use crate::rules::ordered::Ordered;
 use crate::rules::problem::{Place, Problems, list};
 use crate::rules::{EngineId, How, Name, Request};
+pub use fallback::{Instead, OnUnhealthy, RetryOn};
+pub(crate) use rendezvous::Key;
 pub use sticky::Sticky;
 pub use weight::Weight;
 
@@ -49,6 +52,21 @@ pub struct Rule {
     /// keys anew. Default: the split's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub salt: Option<String>,
+    /// What becomes of exchanges whose engine is down, forced ones too: `fallback` sends them to the engine that is up and
+    /// that the same hash would choose next, `fail` answers 503. Engines of weight 0 take nobody's place. If all engines of
+    /// the split are down, all count as up. Default: `fallback`.
+    #[serde(default)]
+    pub on_unhealthy: OnUnhealthy,
+    /// What sends an exchange in hand to that engine, once, if nothing of it was answered: `connect`, that there was no
+    /// connection to be had; `503`, that this was the answer, if all of the request is in memory. None with
+    /// `on_unhealthy: fail`. Default: `[connect]`.
+    #[serde(default = "connect")]
+    pub retry_on: Vec<RetryOn>,
+}
+
+// An attribute of a list's field takes a path only.
+fn connect() -> Vec<RetryOn> {
+    vec![RetryOn::Connect]
 }
 
 /// How trusted callers choose an engine themselves.
@@ -70,6 +88,18 @@ pub(crate) struct Split {
     sticky: Vec<sticky::Key>,
     force: Option<HeaderName>,
     salt: rendezvous::Salt,
+    policy: fallback::Policy,
+}
+
+/// What a split has chosen.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chosen {
+    /// The engine.
+    pub(crate) engine: EngineId,
+    /// How it was found.
+    pub(crate) how: How,
+    /// What chooses the next one, should this one be down.
+    pub(crate) key: Key,
 }
 
 /// An engine of a split.
@@ -119,36 +149,33 @@ impl Split {
             sticky,
             force,
             salt: rendezvous::Salt::new(salt),
+            policy: fallback::Policy::compile(rule, place, problems),
         }
     }
 
     /// The engine for a request, or none if the request does not fit.
-    pub(crate) fn choose(
-        &self,
-        request: &Request<'_>,
-        seed: u64,
-        id: &[u8],
-    ) -> Option<(EngineId, How)> {
+    pub(crate) fn choose(&self, request: &Request<'_>, seed: u64, id: &[u8]) -> Option<Chosen> {
         if !self.matcher.fits(request) {
             return None;
         }
-        if let Some(choice) = self.forced(request) {
-            return Some((choice.engine, How::Forced));
-        }
-        let (key, how) = match self
-            .sticky
-            .iter()
-            .find_map(|key| key.hash(self.salt, request))
-        {
+        let mut sticky = self.sticky.iter();
+        let (key, how) = match sticky.find_map(|key| key.hash(self.salt, request)) {
             Some(key) => (key, How::Sticky),
-            None => (
-                rendezvous::Key::from(Draw::new(seed, &self.name, id)),
-                How::Draw,
-            ),
+            None => (Key::from(Draw::new(seed, &self.name, id)), How::Draw),
         };
-        let choice =
-            rendezvous::choose(key, &self.choices, |choice| (&choice.stake, &choice.name))?;
-        Some((choice.engine, how))
+        let (choice, how) = match self.forced(request) {
+            Some(choice) => (choice, How::Forced),
+            None => {
+                let all = &self.choices;
+                let drawn = rendezvous::choose(key, all, |one| (&one.stake, &one.name))?;
+                (drawn, how)
+            }
+        };
+        Some(Chosen {
+            engine: choice.engine,
+            how,
+            key,
+        })
     }
 
     /// The header by which trusted callers choose an engine, if there is one.

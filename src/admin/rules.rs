@@ -1,7 +1,8 @@
 //! `/v1/rules`: the base, whole.
 //!
-//! In: GET, or PUT with the rules as JSON. Out: the rules in force, or the version that came of them. A PUT is checked
-//! whole and put in force whole, or changes nothing. Each change is logged with who made it and what became of it.
+//! In: GET, or PUT with the rules as JSON. Out: the rules in force, or the version that came of them. Secrets are hidden; who
+//! sends the mark back that stands for one means the one in force. A PUT is checked whole and put in force whole, or
+//! changes nothing. Each change is logged with who made it and what became of it.
 
 use std::sync::Arc;
 
@@ -29,7 +30,7 @@ pub async fn read(
     let snapshot = sides.shared.store.current();
     Ok((
         about(&sides, &snapshot),
-        Json(snapshot.rules.written()).into_response(),
+        Json(snapshot.rules.written().hidden()).into_response(),
     ))
 }
 
@@ -59,6 +60,8 @@ pub async fn replace(
         tried(&sides, dry_run, "invalid");
         tracing::warn!(%peer, "rules sent to the API were refused: they cannot be read");
     })?;
+    let in_force = sides.shared.store.current();
+    let rules = rules.revealed(in_force.rules.written());
     if dry_run {
         return try_out(&sides, &rules, expected.as_ref());
     }

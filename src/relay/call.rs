@@ -2,7 +2,8 @@
 //!
 //! In: a call, as a stream of a client's HTTP/2 connection. Out: the same messages to an engine and back, each way in its
 //! own time, then the answer's trailers. Neither way waits for the other: each has the writer it needs, and whoever does
-//! not read holds up only those who write to it. Nothing is gathered, and nothing is sent twice.
+//! not read holds up only those who write to it. Nothing is gathered, and nothing is sent twice; a call whose engine takes no
+//! connection goes to another one.
 
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use greylag_filters::framing::Framing;
 use greylag_filters::grpc::{self, Status};
 use greylag_filters::meter::Offset;
 use greylag_filters::route::Route;
+use greylag_filters::split::RetryOn;
 use http::{HeaderMap, header};
 use pingora_http::{RequestHeader, ResponseHeader};
 
@@ -20,7 +22,7 @@ use super::ear::Ear;
 use super::patience::{Patience, Spent};
 use super::request::Request;
 use super::stop::Stop;
-use super::{Worker, head};
+use super::{Worker, fallback, head};
 use crate::exchange::Exchange;
 use crate::reply::Reason;
 use crate::upstream::{Broken, Call, Reach, h2 as engine};
@@ -40,7 +42,14 @@ pub async fn carry(
     mut request: Request,
 ) -> Result<(), Stop> {
     let deadline = deadline(client.split().0)?;
-    let mut call = open(worker, exchange, client, cut, &request, deadline).await?;
+    let mut opened = open(worker, exchange, client, cut, &request, deadline).await;
+    // Nothing was sent yet, so all there is of the call can go elsewhere.
+    if let Err(Stop::Broken(Broken::Unreachable(_))) = &opened
+        && fallback::go_on(exchange, client.split().0, &mut request, RetryOn::Connect).is_some()
+    {
+        opened = open(worker, exchange, client, cut, &request, deadline).await;
+    }
+    let mut call = opened?;
     let trace = exchange.record.trace.as_ref();
     let out = request.head(client.split().0, trace);
     call.write_head(&out, Framing::Chunked)?;
@@ -61,6 +70,7 @@ pub async fn carry(
         writer,
         up,
         down,
+        worker,
         request,
         asked_at: exchange.now(),
         write: worker.shared.limits.write.get(),
@@ -105,7 +115,8 @@ async fn open(
     exchange.record.attempts += 1;
     let before = exchange.now();
     let limit = request.timeouts.connect;
-    let open = Call::open(&worker.pool, &request.target, limit, Reach::Any);
+    let clock = &worker.shared.origin;
+    let open = Call::open(&worker.pool, &request.target, limit, Reach::Any, clock);
     let (_, _, writer) = client.split();
     let due = deadline.map(|deadline| exchange.at(deadline));
     let overdue = async {
@@ -141,6 +152,7 @@ struct Conversation<'a> {
     writer: &'a mut client::Writer,
     up: &'a mut engine::Up,
     down: &'a mut engine::Down,
+    worker: &'a Worker,
     // without its body; the memory that this held is given back when it has gone
     request: Request,
     // how long the client may take nothing
@@ -266,6 +278,7 @@ impl Conversation<'_> {
         if is_all {
             note_status(exchange, Some(&head.headers));
         }
+        fallback::answered(self.worker, exchange, &self.request, head.status.as_u16());
         let out = head::to_client(head, self.asked, &self.request.tag, true);
         exchange.record.status = Some(out.status.as_u16());
         self.writer.write_head(out, is_all);

@@ -6,35 +6,40 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use greylag_filters::edit::{self, Edit};
 use greylag_filters::facts;
 use greylag_filters::framing::Framing;
 use greylag_filters::grpc;
 use greylag_filters::json;
-use greylag_filters::meter::{Dialect, Unmetered};
-use greylag_filters::refusal::Family;
+use greylag_filters::meter::Unmetered;
 use greylag_filters::route::{self, Route};
-use greylag_filters::rules::Request as Asked;
-use greylag_filters::rules::engine::{Engine, Host, Timeouts, Usage};
+use greylag_filters::rules::engine::{Engine, Host, Timeouts};
+use greylag_filters::rules::{Decision, EngineId, Request as Asked};
 use greylag_filters::trace::{self, Trace};
 use greylag_filters::triton;
-use http::{HeaderMap, HeaderName, Method, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use pingora_http::RequestHeader;
 
 use super::body::Body;
+use super::edits::Edits;
 use super::head::{self, Marks};
 use super::stop::Stop;
-use super::{Worker, call};
+use super::{Worker, call, fallback};
 use crate::budget::BudgetShare;
 use crate::exchange::Exchange;
 use crate::record::bounded;
 use crate::reply::Reason;
-use crate::upstream::Target;
+use crate::upstream::{ApiKey, Target};
 
 /// A request, ready to be sent.
 pub struct Request {
+    /// The engine that gets it.
+    pub engine: EngineId,
     /// Where it goes.
     pub target: Arc<Target>,
+    /// The engine whose place this one takes.
+    pub replaces: Option<Arc<Target>>,
+    /// What a request for another engine would be made of, unless this one is the second.
+    pub draft: Option<Box<Draft>>,
     /// Whether it is a call of gRPC.
     pub is_grpc: bool,
     /// Whether it asks to switch to WebSocket.
@@ -63,8 +68,25 @@ pub struct Request {
     hop: u8,
     // who has passed it on, where the engine is told
     forwarded: Option<(HeaderName, Vec<u8>)>,
+    // what the engine's rules set on the head
+    fields: Vec<(HeaderName, HeaderValue)>,
     // the memory that `body` holds, given back with it
     share: Option<BudgetShare>,
+}
+
+/// What is known of a request, whichever engine gets it.
+pub struct Draft {
+    /// What the rules decided, whoever is up.
+    pub decision: Decision,
+    bytes: Bytes,
+    is_whole: bool,
+    read: Option<Facts>,
+    is_grpc: bool,
+    // what the exchange is called, where that is not the engine's tag
+    named: Option<Arc<str>>,
+    claims: Vec<HeaderName>,
+    hop: u8,
+    forwarded: Option<(HeaderName, Vec<u8>)>,
 }
 
 impl Request {
@@ -82,12 +104,23 @@ impl Request {
             json_length: self.json_length,
             is_upgrade: self.is_upgrade,
         };
-        head::to_engine(caller, &marks)
+        let mut head = head::to_engine(caller, &marks);
+        for (name, value) in &self.fields {
+            // They are valid already.
+            let _ = head.insert_header(name, value);
+        }
+        head
+    }
+
+    /// Takes over what bounds the memory of another request for the same body.
+    pub fn keep_memory_of(&mut self, other: &mut Request) {
+        self.share = other.share.take();
     }
 
     /// Lets go of the body, once it will not be sent again: an answer may run for minutes.
     pub fn let_go(&mut self) {
         self.body = Bytes::new();
+        self.draft = None;
         self.share = None;
     }
 }
@@ -121,63 +154,108 @@ pub fn plan(
         exchange.seed(),
         exchange.record.id.as_bytes(),
     );
-    let engine = &snapshot.rules.engines()[decision.engine.index()];
     let open = snapshot.rules.leaves_tag_open(&decision);
-    let named = open.then(|| {
-        worker
-            .shared
-            .identity
-            .tag(caller.tag(&head.headers).as_ref())
-    });
-    let tag = named.flatten().unwrap_or_else(|| engine.tag.clone());
-    let record = &mut exchange.record;
-    record.engine = Some(engine.name.clone());
-    record.tag = Some(tag.clone());
-    record.traffic = decision.traffic;
-    record.how = Some(decision.how);
-    record.split = decision
-        .split
-        .and_then(|split| snapshot.decided(split, decision.engine));
-    begin_trace(exchange, head);
+    let said = || caller.tag(&head.headers);
+    let named = open.then(|| worker.shared.identity.tag(said().as_ref()));
+    let named = named.flatten();
+    exchange.record.traffic = decision.traffic;
     let is_grpc = call::is_grpc(head);
-    let target = if is_grpc {
-        let target = snapshot.grpc_target(decision.engine);
-        target.ok_or_else(|| no_grpc(&engine.name))?
-    } else {
-        snapshot.target(decision.engine)
-    };
-    let target = target.clone();
-
-    let edits = Edits::of(engine, exchange, facts);
-    let edited = edits.apply(&bytes, read.as_ref(), is_whole)?;
-    // What was added to or taken off the JSON before the tensors.
-    let json_length = match (json_length(&head.headers), &edited) {
-        (Some(length), Some(edited)) => Some((length + edited.len()).saturating_sub(bytes.len())),
-        _ => None,
-    };
-    let body = edited.map_or(bytes, Bytes::from);
-    let framing = framing(head, &body, is_whole);
-    Ok(Request {
-        target,
+    fallback::note(exchange, decision.engine, decision.how, named.as_ref());
+    let choice = fallback::choose(worker, exchange, &decision, is_grpc)?;
+    fallback::note(exchange, choice.engine, choice.how, named.as_ref());
+    let split = decision.split;
+    exchange.record.split = split.and_then(|split| snapshot.decided(split, choice.engine));
+    begin_trace(exchange, head);
+    let draft = Box::new(Draft {
+        decision,
+        bytes,
+        is_whole,
+        read,
         is_grpc,
-        is_upgrade: head::asks_for_websocket(head),
-        timeouts: engine.timeouts,
-        tag,
-        host: match engine.host {
-            Host::Keep => None,
-            Host::Engine => Some(engine.address.authority()),
-        },
-        framing,
-        json_length,
+        named,
         claims: caller.claims(&snapshot.rules, &head.headers),
         hop: caller.next_hop(),
         forwarded: caller.forwarded(worker.shared.forwarded, &head.headers),
-        body,
-        is_whole,
-        strips_usage: edits.usage,
-        one_choice: facts.is_none_or(|facts| facts.n.unwrap_or(1) == 1),
-        share: Some(share),
-    })
+    });
+    let mut request = draft.request(exchange, head, choice.engine)?;
+    request.replaces = choice.replaces;
+    request.share = Some(share);
+    // What no split has decided goes nowhere else.
+    request.draft = decision.split.is_some().then_some(draft);
+    Ok(request)
+}
+
+impl Draft {
+    /// The request as this engine gets it.
+    ///
+    /// # Errors
+    /// The engine has no gRPC, or what its rules want done cannot be done.
+    pub fn request(
+        &self,
+        exchange: &Exchange,
+        head: &RequestHeader,
+        id: EngineId,
+    ) -> Result<Request, Stop> {
+        let snapshot = &exchange.snapshot;
+        let engine = &snapshot.rules.engines()[id.index()];
+        let target = if self.is_grpc {
+            let target = snapshot.grpc_target(id);
+            target.ok_or_else(|| no_grpc(&engine.name))?
+        } else {
+            snapshot.target(id)
+        };
+        let (bytes, read) = (&self.bytes, self.read.as_ref());
+        let facts = read.and_then(|read| read.as_ref().ok());
+        let edits = Edits::of(engine, exchange, facts);
+        let edited = edits.apply(bytes, read, self.is_whole)?;
+        // What was added to or taken off the JSON before the tensors.
+        let json_length = match (json_length(&head.headers), &edited) {
+            (Some(length), Some(edited)) => {
+                Some((length + edited.len()).saturating_sub(bytes.len()))
+            }
+            _ => None,
+        };
+        let body = edited.map_or_else(|| bytes.clone(), Bytes::from);
+        let framing = framing(head, &body, self.is_whole);
+        Ok(Request {
+            engine: id,
+            target: target.clone(),
+            replaces: None,
+            draft: None,
+            is_grpc: self.is_grpc,
+            is_upgrade: head::asks_for_websocket(head),
+            timeouts: engine.timeouts,
+            tag: self.named.clone().unwrap_or_else(|| engine.tag.clone()),
+            host: match engine.host {
+                Host::Keep => None,
+                Host::Engine => Some(engine.address.authority()),
+            },
+            framing,
+            json_length,
+            claims: self.claims.clone(),
+            hop: self.hop,
+            forwarded: self.forwarded.clone(),
+            fields: fields(engine, snapshot.api_key(id).map(|key| &**key))?,
+            body,
+            is_whole: self.is_whole,
+            strips_usage: edits.usage,
+            one_choice: facts.is_none_or(|facts| facts.n.unwrap_or(1) == 1),
+            share: None,
+        })
+    }
+}
+
+// What the engine's rules set on the head.
+fn fields(engine: &Engine, key: Option<&ApiKey>) -> Result<Vec<(HeaderName, HeaderValue)>, Stop> {
+    let mut fields = engine.headers.clone();
+    if let Some(key) = key {
+        let value = key.value().map_err(|_| {
+            let what = format!("the API key of engine {} cannot be read", engine.name);
+            Stop::refuse(Reason::NoApiKey, what)
+        })?;
+        fields.push((header::AUTHORIZATION, value));
+    }
+    Ok(fields)
 }
 
 fn no_grpc(engine: &str) -> Stop {
@@ -187,7 +265,8 @@ fn no_grpc(engine: &str) -> Stop {
     )
 }
 
-type Facts = Result<facts::Body, json::Fault>;
+/// What was read of a body, or why it could not be.
+pub type Facts = Result<facts::Body, json::Fault>;
 
 // Nothing is known of a body that is encoded, not whole, or not there.
 fn read_facts(
@@ -264,59 +343,6 @@ fn begin_trace(exchange: &mut Exchange, head: &RequestHeader) {
     if rule.inject {
         let sample = rule.share.hits(exchange.draw("trace"));
         exchange.record.trace = Some(trace::begin(&head.headers, exchange.fresh(), sample));
-    }
-}
-
-// What the engine's rules want changed in this body.
-struct Edits<'a> {
-    set: &'a [(Box<str>, Vec<u8>)],
-    usage: bool,
-}
-
-impl<'a> Edits<'a> {
-    fn of(engine: &'a Engine, exchange: &Exchange, facts: Option<&facts::Body>) -> Self {
-        let route = exchange.record.route;
-        // A message is carried as it is.
-        let applies = route.is_inference()
-            && route.family() != Family::Grpc
-            && exchange.record.method == Method::POST;
-        let has_usage = route.dialect().is_some_and(Dialect::has_usage);
-        Edits {
-            set: if applies { &engine.set } else { &[] },
-            usage: engine.usage == Usage::Inject
-                && has_usage
-                && facts.is_some_and(edit::wants_usage),
-        }
-    }
-
-    fn apply(
-        &self,
-        body: &[u8],
-        facts: Option<&Facts>,
-        is_whole: bool,
-    ) -> Result<Option<Vec<u8>>, Stop> {
-        if self.set.is_empty() && !self.usage {
-            return Ok(None);
-        }
-        if !is_whole {
-            return Err(Stop::refuse(
-                Reason::BodyTooLarge,
-                "the chosen engine's `set` must edit this body, which is longer than limits.body",
-            ));
-        }
-        // An encoded body has no facts and is not edited, which has been counted.
-        let Some(facts) = facts else { return Ok(None) };
-        let facts = facts.as_ref().map_err(|fault| {
-            Stop::refuse(
-                Reason::InvalidJson,
-                format!("the chosen engine's `set` must edit this body, which is not a JSON object: {fault}"),
-            )
-        })?;
-        let set = self.set.iter().map(|(key, json)| Edit::Set { key, json });
-        let edits: Vec<Edit<'_>> = set
-            .chain(self.usage.then_some(Edit::IncludeUsage))
-            .collect();
-        Ok(Some(edit::splice(body, &facts.spans, &edits)))
     }
 }
 

@@ -2,16 +2,19 @@
 //!
 //! In: a request. Out: an open call whose answer has begun. A request goes out a second time only if nothing was
 //! answered, all of it is in memory, and the connection was a pooled one that had gone stale: engines behind uvicorn
-//! close theirs after five seconds.
+//! close theirs after five seconds. It goes on to another engine, once, if its own takes no connection, or where a split says
+//! so answers 503.
 
 use std::time::Duration;
 
+use greylag_filters::split::RetryOn;
 use http::StatusCode;
 use pingora_http::ResponseHeader;
 
 use super::Worker;
 use super::client::{BODY_PAUSE, Client};
 use super::cut::Cut;
+use super::fallback;
 use super::head;
 use super::patience::{Patience, Spent};
 use super::request::Request;
@@ -33,7 +36,7 @@ pub struct Sent {
     pub patience: Patience,
 }
 
-/// Sends the request, twice if it must.
+/// Sends the request, more than once if it must.
 pub async fn send(
     worker: &Worker,
     exchange: &mut Exchange,
@@ -41,10 +44,7 @@ pub async fn send(
     cut: &mut Cut,
     request: Request,
 ) -> Result<Sent, Stop> {
-    let timeouts = &request.timeouts;
-    let total = timeouts.total.map(|total| exchange.at(total));
-    let due = exchange.at(exchange.now() + timeouts.first_byte);
-    let patience = Patience::new(due, Spent::FirstByte, total);
+    let patience = patience(exchange, &request);
     let mut attempt = Attempt {
         worker,
         exchange,
@@ -53,13 +53,20 @@ pub async fn send(
         request,
         patience,
     };
-    let (call, Answered { head, is_complete }) = match attempt.make(false).await {
-        Err(Failed {
-            stop: Stop::Broken(_),
-            untouched: true,
-        }) if attempt.request.is_whole => attempt.make(true).await.map_err(|failed| failed.stop)?,
-        other => other.map_err(|failed| failed.stop)?,
+    let mut made = attempt.at_one_engine().await;
+    let failure = match &made {
+        Err(Stop::Broken(Broken::Unreachable(_))) => Some(RetryOn::Connect),
+        Ok((_, answered)) if attempt.is_busy(answered) => Some(RetryOn::Busy),
+        _ => None,
     };
+    if let Some(was) = failure.and_then(|failure| attempt.goes_on(failure)) {
+        match (attempt.at_one_engine().await, &made) {
+            // An answer of 503 says more than that there was nobody else.
+            (Err(Stop::Broken(Broken::Unreachable(_))), Ok(_)) => attempt.goes_back(was),
+            (other, _) => made = other,
+        }
+    }
+    let (call, Answered { head, is_complete }) = made?;
     let Attempt {
         mut request,
         patience,
@@ -73,6 +80,14 @@ pub async fn send(
         is_complete,
         patience,
     })
+}
+
+// From now on the request's engine owes an answer.
+fn patience(exchange: &Exchange, request: &Request) -> Patience {
+    let timeouts = &request.timeouts;
+    let total = timeouts.total.map(|total| exchange.at(total));
+    let due = exchange.at(exchange.now() + timeouts.first_byte);
+    Patience::new(due, Spent::FirstByte, total)
 }
 
 struct Attempt<'a> {
@@ -97,6 +112,38 @@ struct Failed {
 }
 
 impl Attempt<'_> {
+    // At the request's engine: once, or twice if it has not looked at the first.
+    async fn at_one_engine(&mut self) -> Result<(Call, Answered), Stop> {
+        let made = match self.make(false).await {
+            Err(Failed {
+                stop: Stop::Broken(_),
+                untouched: true,
+            }) if self.request.is_whole => self.make(true).await,
+            other => other,
+        };
+        let (call, answered) = made.map_err(|failed| failed.stop)?;
+        let status = answered.head.status.as_u16();
+        fallback::answered(self.worker, self.exchange, &self.request, status);
+        Ok((call, answered))
+    }
+
+    // What has been read of the client's body and sent cannot be sent again.
+    fn is_busy(&self, answered: &Answered) -> bool {
+        answered.head.status == StatusCode::SERVICE_UNAVAILABLE && self.request.is_whole
+    }
+
+    fn goes_on(&mut self, failure: RetryOn) -> Option<Request> {
+        let head = self.client.head();
+        let was = fallback::go_on(self.exchange, head, &mut self.request, failure)?;
+        self.patience = patience(self.exchange, &self.request);
+        Some(was)
+    }
+
+    fn goes_back(&mut self, was: Request) {
+        fallback::go_back(self.exchange, &mut self.request, was);
+        self.patience = patience(self.exchange, &self.request);
+    }
+
     async fn make(&mut self, fresh: bool) -> Result<(Call, Answered), Failed> {
         self.exchange.record.attempts += 1;
         let mut call = self.open(fresh).await.map_err(|stop| Failed {
@@ -121,7 +168,8 @@ impl Attempt<'_> {
             (false, true) => Reach::Fresh,
             (false, false) => Reach::Any,
         };
-        let open = Call::open(&self.worker.pool, &self.request.target, limit, reach);
+        let clock = &self.worker.shared.origin;
+        let open = Call::open(&self.worker.pool, &self.request.target, limit, reach, clock);
         let opened = if self.request.is_whole {
             tokio::select! {
                 biased;

@@ -4,6 +4,7 @@
 //! set: engines' tags, models that engines serve, routes, methods, statuses and enums; never from a caller's text, but for
 //! so many tags that trusted callers give (see `identity`). The table of `docs/metrics.md` is this file's, for people.
 
+mod engines;
 mod maker;
 
 use std::collections::HashMap;
@@ -22,6 +23,8 @@ use prometheus::{
 
 use crate::record::Record;
 use crate::reply::Reason;
+use crate::snapshot::Snapshot;
+pub use engines::Engines;
 use maker::Maker;
 
 /// Upper bounds in seconds, from half a millisecond: engines decode a token in less than ten.
@@ -34,6 +37,8 @@ const LEG: [&str; 4] = ["gray_tag", "model_name", "leg", "traffic"];
 /// The metrics and their registry.
 #[derive(Debug)]
 pub struct Metrics {
+    /// What is counted of engines that fail.
+    pub engines: Engines,
     registry: Registry,
     duration: HistogramVec,
     requests: IntCounterVec,
@@ -106,6 +111,7 @@ impl Metrics {
         );
         build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
         Metrics {
+            engines: Engines::new(&make),
             duration: make.histograms(
                 "model_inference_duration_seconds",
                 "Time from an inference request's head to its answer's last byte.",
@@ -167,7 +173,7 @@ impl Metrics {
                 &["reason"],
             ),
             refused: make.counters("greylag_refused_total", "Answers that Greylag gave itself, by reason.", &["reason"]),
-            retried: make.counter("greylag_retried_total", "Exchanges that were sent to an engine twice."),
+            retried: make.counter("greylag_retried_total", "Exchanges that were sent to an engine more than once."),
             hops: make.counter("greylag_hops_total", "Exchanges that another Greylag had routed, so that they were not split again."),
             reloads: make.counters(
                 "greylag_rules_reload_total",
@@ -294,15 +300,16 @@ impl Metrics {
         self.reloads.with_label_values(&[result]).inc();
     }
 
-    /// The page, with the levels and the splits' effective shares as they are now.
-    pub fn page(&self, levels: &Levels, shares: &[(&str, &str, f64)]) -> String {
+    /// The page, with the levels, the splits' effective shares and the engines' health as they are now.
+    pub fn page(&self, levels: &Levels, snapshot: &Snapshot) -> String {
         // Splits and engines come and go with the rules.
         self.effective_share.reset();
-        for (split, tag, share) in shares {
+        for (split, tag, share) in snapshot.effective_shares() {
             self.effective_share
                 .with_label_values(&[split, tag])
-                .set(*share);
+                .set(share);
         }
+        self.engines.set_health(snapshot.health());
         let level =
             |gauge: &IntGauge, value: u64| gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
         level(&self.in_flight, levels.in_flight);

@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use super::link::Link;
 use super::{Pool, Speaks, Target, h1, h2};
+use crate::exchange::Origin;
 
 /// So much of an answer is gathered before it is passed on, if it comes that fast.
 pub(super) const MOST: usize = 64 << 10;
@@ -64,7 +65,7 @@ impl From<io::Error> for Broken {
 
 impl Call {
     /// A connection to `target`, or a place on one, of the kind that `reach` asks for: to the first of its addresses that
-    /// answers, within `limit` each. Cancel-safe.
+    /// answers, within `limit` each. What failed is noted, so that others need not find it out. Cancel-safe.
     ///
     /// # Errors
     /// [`Broken::Unreachable`] with the last address's error.
@@ -73,8 +74,12 @@ impl Call {
         target: &Target,
         limit: Duration,
         reach: Reach,
+        clock: &Origin,
     ) -> Result<Call, Broken> {
         let unreachable = |what: String| {
+            // Its name may lead elsewhere by now, which is looked up beside the traffic.
+            target.standing.miss();
+            target.standing.fails(&target.name, &what, clock.now());
             Broken::Unreachable(format!(
                 "{} ({}): {what}",
                 target.name,
@@ -87,15 +92,17 @@ impl Call {
             Err(_) => return Err(unreachable("name not resolved in time".into())),
         };
         let mut last = String::from("no address");
-        for address in addresses.iter() {
-            let opened = within(limit, Call::at(pool, target, *address, reach)).await;
+        for address in addresses.in_turn(|| clock.now()) {
+            let opened = within(limit, Call::at(pool, target, address, reach)).await;
             match opened {
                 Ok(call) => return Ok(call),
-                Err(error) => last = error,
+                Err(error) => {
+                    addresses.failed(address, clock.now());
+                    target.standing.miss();
+                    last = error;
+                }
             }
         }
-        // Its addresses may have changed: the next exchange does not wait for this to be found out.
-        let _ = timeout(limit, target.resolve()).await;
         Err(unreachable(last))
     }
 

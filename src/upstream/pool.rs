@@ -31,7 +31,7 @@ const IDLE_ROAD: u64 = 60;
 /// Connections.
 #[derive(Debug, Default)]
 pub struct Pool {
-    // a worker is one thread, so nobody waits for this
+    // a worker is one thread, so nobody waits for this but for a moment who looks at it from outside
     idle: Mutex<HashMap<Key, Vec<Idle>>>,
     roads: Mutex<HashMap<Key, Vec<Kept>>>,
     // who makes an HTTP/2 connection, one at a time for each place
@@ -81,6 +81,49 @@ struct Kept {
     road: Road,
     // when it was used last
     since: u64,
+}
+
+/// How much of a pool one address has.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Use {
+    /// HTTP/1 connections that wait for a request.
+    pub idle: usize,
+    /// HTTP/2 connections.
+    pub connections: usize,
+    /// Requests under way on those.
+    pub streams: usize,
+}
+
+impl std::ops::Add for Use {
+    type Output = Use;
+
+    fn add(self, other: Use) -> Use {
+        Use {
+            idle: self.idle + other.idle,
+            connections: self.connections + other.connections,
+            streams: self.streams + other.streams,
+        }
+    }
+}
+
+/// The pools of all workers, to be looked at.
+#[derive(Debug, Default)]
+pub struct Pools(Mutex<Vec<Arc<Pool>>>);
+
+impl Pools {
+    /// Another worker's.
+    pub fn add(&self, pool: Arc<Pool>) {
+        self.0.lock().push(pool);
+    }
+
+    /// How much of all of them one address has.
+    pub fn usage(&self, key: Key) -> Use {
+        let pools = self.0.lock();
+        pools
+            .iter()
+            .map(|pool| pool.usage(key))
+            .fold(Use::default(), |sum, of_pool| sum + of_pool)
+    }
 }
 
 /// A place for one request on an HTTP/2 connection; given up by dropping it.
@@ -165,6 +208,28 @@ impl Pool {
         if idle.len() < MOST {
             idle.push(Idle { link, since });
         }
+    }
+
+    /// How much of it one address has. What has broken and was not thrown out yet is not counted.
+    pub fn usage(&self, key: Key) -> Use {
+        let round = self.round.load(Ordering::Relaxed);
+        let idle = self.idle.lock();
+        let idle = idle.get(&key).into_iter().flatten();
+        let idle = idle.filter(|idle| idle.is_fresh(round)).count();
+        let roads = self.roads.lock();
+        let roads = roads.get(&key).into_iter().flatten();
+        let open = roads.filter(|kept| !kept.road.0.closed.load(Ordering::Relaxed));
+        open.fold(
+            Use {
+                idle,
+                ..Use::default()
+            },
+            |sum, kept| Use {
+                connections: sum.connections + 1,
+                streams: sum.streams + kept.road.0.running.load(Ordering::Relaxed),
+                ..sum
+            },
+        )
     }
 
     /// Closes what has been idle for too long, for as long as it is polled; without it nothing is ever too old.

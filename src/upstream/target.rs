@@ -1,7 +1,7 @@
 //! Where an engine is.
 //!
-//! In: an engine's host and port. Out: the addresses to try, in order. A host that is a name is resolved before it is
-//! needed, again on request and when none of its addresses answers; the last good answer is kept.
+//! In: an engine's host and port. Out: the addresses to try, in order, and how the engine fares. A host that is a name is
+//! resolved before it is needed, and again on request; the last good answer is kept.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -13,6 +13,8 @@ use greylag_filters::rules::Address;
 use greylag_filters::rules::engine::TlsRule;
 use tokio::net::{TcpStream, UnixStream};
 
+use super::addresses::Addresses;
+use super::standing::Standing;
 use crate::socket::{Socket, tune};
 use crate::tls;
 
@@ -38,13 +40,15 @@ pub struct Target {
     pub name: Arc<str>,
     /// Where it listens, as the rules say.
     pub address: Address,
+    /// How it fares. Whoever sends there asks, and tells.
+    pub standing: Standing,
     speaks: Speaks,
     tls: Option<tls::Client>,
     // whether HTTP/2 was spoken on the last connection
     shared: AtomicBool,
     // tells its connections in the pool from those of others
     number: u64,
-    addresses: ArcSwap<Vec<SocketAddr>>,
+    addresses: ArcSwap<Addresses>,
     models: ArcSwap<Vec<Box<str>>>,
 }
 
@@ -72,7 +76,8 @@ impl Target {
             number: rand::random(),
             address,
             speaks,
-            addresses: ArcSwap::from_pointee(literal.into_iter().collect()),
+            standing: Standing::default(),
+            addresses: ArcSwap::from_pointee(Addresses::of(literal)),
             models: ArcSwap::default(),
         }
     }
@@ -124,36 +129,57 @@ impl Target {
         }
     }
 
-    /// The addresses to try, in order; resolves the name if that has not been done.
+    /// The addresses to try; resolves the name if that has not been done.
     ///
     /// # Errors
     /// The name has no address.
-    pub async fn addresses(&self) -> io::Result<Arc<Vec<SocketAddr>>> {
-        let known = self.addresses.load_full();
+    pub async fn addresses(&self) -> io::Result<Arc<Addresses>> {
+        let known = self.known();
         if !known.is_empty() {
             return Ok(known);
         }
         self.resolve().await?;
-        Ok(self.addresses.load_full())
+        Ok(self.known())
     }
 
-    /// Resolves the name anew; a failure keeps the addresses there were.
+    /// The addresses that are known now, without waiting for them.
+    pub fn known(&self) -> Arc<Addresses> {
+        self.addresses.load_full()
+    }
+
+    /// Resolves the name anew, by the system; a failure keeps the addresses there were.
     ///
     /// # Errors
     /// The resolver's, or that the name has no address.
     pub async fn resolve(&self) -> io::Result<()> {
+        self.resolve_by(async |host, port| {
+            let found = tokio::net::lookup_host((host, port)).await?;
+            Ok(found.collect())
+        })
+        .await
+    }
+
+    /// Resolves the name anew, by `look_up`, which is not asked about a literal address.
+    ///
+    /// # Errors
+    /// The resolver's, or that the name has no address.
+    pub async fn resolve_by(
+        &self,
+        look_up: impl AsyncFnOnce(&str, u16) -> io::Result<Vec<SocketAddr>>,
+    ) -> io::Result<()> {
         let Address { host, port, .. } = &self.address;
         if self.address.socket.is_some() || host.parse::<IpAddr>().is_ok() {
             return Ok(());
         }
-        let found: Vec<SocketAddr> = tokio::net::lookup_host((&**host, *port)).await?.collect();
+        let found = look_up(host, *port).await?;
         if found.is_empty() {
             return Err(io::Error::new(
                 io::ErrorKind::NotFound,
                 "the name has no address",
             ));
         }
-        self.addresses.store(Arc::new(found));
+        let renewed = self.known().renewed(found);
+        self.addresses.store(Arc::new(renewed));
         Ok(())
     }
 

@@ -1,96 +1,105 @@
-//! Looks after the engines beside the traffic: where their names lead, and which models they serve.
+//! Looks after the engines beside the traffic: whether they are well, where their names lead, and which models they serve.
 //!
-//! In: the rules in force. Out: addresses and models in their [`Target`]s, renewed now and then. Its requests
-//! (`GET /v1/models`) go over connections of its own and never over an exchange's.
+//! In: the rules in force. Out: health, addresses and models in their [`Target`]s. Each engine is looked after by a task of
+//! its own, so that one that hangs keeps nobody waiting; rules that leave an engine as it is leave its task alone. Requests
+//! go over connections of their own and never over an exchange's.
 
-use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use greylag_filters::framing::Framing;
-use pingora_http::RequestHeader;
+use greylag_filters::meter::Offset;
 use serde::Deserialize;
-use tokio::time::error::Elapsed;
-use tokio::time::timeout;
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::{sleep, timeout};
 
-use super::{Broken, Call, Pool, Reach, Target};
-use crate::snapshot::Store;
-use crate::telemetry::Telemetry;
+use super::probe::{self, Charge};
+use super::{Broken, Target};
+use crate::relay::Shared;
 
-/// How often engines are looked after.
+/// How often names are resolved anew and models are asked for.
 const PAUSE: Duration = Duration::from_secs(30);
-/// How long one engine's answer is waited for.
+/// How long the resolver, and an engine's list of models, is waited for.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// After a connection was not to be had its name is resolved anew, but not more often than this.
+const AGAIN: Duration = Duration::from_millis(200);
 /// The longest list of models that is read, in bytes.
 const LONGEST: usize = 256 << 10;
 /// So many models of one engine, and so many bytes of a model's name, are taken.
 const MOST: (usize, usize) = (64, 256);
 
 /// Looks after the engines of whatever rules are in force, for as long as it is polled.
-pub async fn watch(store: Arc<Store>, telemetry: Arc<Telemetry>) {
-    let mut away = HashSet::new();
+pub async fn watch(shared: Arc<Shared>) {
+    let mut tasks = JoinSet::new();
+    let mut running: Vec<(Charge, AbortHandle)> = Vec::new();
     loop {
-        let snapshot = store.current();
-        telemetry.models.learn(&snapshot);
-        for target in snapshot.targets() {
-            let _ = timeout(PATIENCE, target.resolve()).await;
-            let asked = timeout(PATIENCE, ask(target)).await;
-            if let Ok(Ok(Some(models))) = &asked {
-                target.set_models(models.clone());
+        let snapshot = shared.store.current();
+        shared.telemetry.models.learn(&snapshot);
+        let wanted = Charge::all(&snapshot);
+        running.retain(|(charge, task)| {
+            let stays = wanted.iter().any(|wanted| wanted.is(charge));
+            if !stays {
+                task.abort();
             }
-            tell(&mut away, target, &asked);
-            // Others may be in force by now.
-            telemetry.models.learn(&store.current());
+            stays
+        });
+        for charge in wanted {
+            if !running.iter().any(|(other, _)| other.is(&charge)) {
+                let task = tasks.spawn(look_after(shared.clone(), charge.clone()));
+                running.push((charge, task));
+            }
+        }
+        // What was aborted is let go of.
+        while tasks.try_join_next().is_some() {}
+        shared.store.changed(snapshot.version).await;
+    }
+}
+
+// Never ends by itself.
+async fn look_after(shared: Arc<Shared>, charge: Charge) {
+    let target = &charge.target;
+    loop {
+        let renew = shared.origin.now() + PAUSE;
+        let _ = timeout(PATIENCE, target.resolve()).await;
+        if !charge.is_grpc {
+            learn(&shared, &charge).await;
+        }
+        while shared.origin.now() < renew {
+            probe::probe(&shared.origin, &charge).await;
+            let next = shared.origin.now() + charge.probe.interval;
+            rest(&shared, target, next.min(renew)).await;
+        }
+    }
+}
+
+// Waits until then. Who finds no connection meanwhile has the name resolved anew.
+async fn rest(shared: &Shared, target: &Target, until: Offset) {
+    loop {
+        let left = until.saturating_sub(shared.origin.now());
+        if left.is_zero() {
+            return;
         }
         tokio::select! {
-            () = tokio::time::sleep(PAUSE) => {}
-            () = store.changed(snapshot.version) => {}
+            () = sleep(left) => {}
+            () = target.standing.missed() => {
+                let _ = timeout(PATIENCE, target.resolve()).await;
+                sleep(AGAIN.min(left)).await;
+            }
         }
     }
 }
 
-// Says once that an engine cannot be reached, and once that it can again. Exchanges find that out for themselves: this is
-// for whoever looks at the log before there are any.
-fn tell<T>(
-    away: &mut HashSet<Arc<str>>,
-    target: &Target,
-    asked: &Result<Result<T, Broken>, Elapsed>,
-) {
-    let engine = &target.name;
-    match asked {
-        Ok(Err(Broken::Unreachable(error))) => {
-            if away.insert(engine.clone()) {
-                tracing::warn!(%engine, error, "an engine cannot be reached");
-            }
-        }
-        Ok(_) => {
-            if away.remove(engine) {
-                tracing::info!(%engine, "an engine can be reached again");
-            }
-        }
-        // A slow engine is there; one that takes no connection is told of by the next question that ends.
-        Err(_) => {}
+async fn learn(shared: &Shared, charge: &Charge) {
+    if let Ok(Ok(Some(models))) = timeout(PATIENCE, models(shared, charge)).await {
+        charge.target.set_models(models);
+        shared.telemetry.models.learn(&shared.store.current());
     }
-}
-
-#[derive(Deserialize)]
-struct Models {
-    data: Vec<Model>,
-}
-
-#[derive(Deserialize)]
-struct Model {
-    id: String,
 }
 
 // The models that the engine says it serves; none where it says something else, or nothing that can be read.
-async fn ask(target: &Target) -> Result<Option<Vec<Box<str>>>, Broken> {
-    // Its connection ends with the question.
-    let pool = Pool::default();
-    let mut call = Call::open(&pool, target, PATIENCE, Reach::Fresh).await?;
-    let question = question(target).ok_or(Broken::Garbage)?;
-    call.write_head(&question, Framing::None)?;
-    if call.read_head().await?.status != 200 {
+async fn models(shared: &Shared, charge: &Charge) -> Result<Option<Vec<Box<str>>>, Broken> {
+    let clock = &shared.origin;
+    let (mut call, status) = probe::ask(clock, charge, "/v1/models", PATIENCE).await?;
+    if status != 200 {
         return Ok(None);
     }
     let mut page = Vec::new();
@@ -102,14 +111,14 @@ async fn ask(target: &Target) -> Result<Option<Vec<Box<str>>>, Broken> {
     Ok(read(&page))
 }
 
-fn question(target: &Target) -> Option<Box<RequestHeader>> {
-    let mut head = RequestHeader::build("GET", b"/v1/models", Some(3)).ok()?;
-    head.insert_header("host", target.address.authority())
-        .ok()?;
-    head.insert_header("user-agent", concat!("greylag/", env!("CARGO_PKG_VERSION")))
-        .ok()?;
-    head.insert_header("connection", "close").ok()?;
-    Some(Box::new(head))
+#[derive(Deserialize)]
+struct Models {
+    data: Vec<Model>,
+}
+
+#[derive(Deserialize)]
+struct Model {
+    id: String,
 }
 
 fn read(page: &[u8]) -> Option<Vec<Box<str>>> {
@@ -126,7 +135,6 @@ fn read(page: &[u8]) -> Option<Vec<Box<str>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::upstream::Speaks;
 
     #[test]
     fn a_list_of_models_is_read_within_bounds() {
@@ -149,30 +157,5 @@ mod tests {
         assert_eq!(many.map(|ids| ids.len()), Some(64));
         let long = serde_json::json!({ "data": [{ "id": "x".repeat(300) }] });
         assert_eq!(ids(&long.to_string()), Some(vec![]));
-    }
-
-    #[test]
-    fn an_engine_that_is_away_is_told_of_once() {
-        let rules: greylag_filters::rules::Rules = serde_json::from_value(serde_json::json!({
-            "engines": { "a": { "kind": "vllm", "url": "http://127.0.0.1:1" } },
-            "default_engine": "a",
-        }))
-        .unwrap();
-        let compiled = greylag_filters::rules::compile(&rules).unwrap();
-        let engine = &compiled.engines()[0];
-        let target = Target::new(
-            engine.name.clone(),
-            engine.address.clone(),
-            Speaks::Http1,
-            &engine.tls,
-        );
-        let mut away = HashSet::new();
-        let gone = || Ok(Err::<(), _>(Broken::Unreachable("refused".into())));
-        tell(&mut away, &target, &gone());
-        tell(&mut away, &target, &gone());
-        assert_eq!(away.len(), 1);
-        // Whatever it answers, it is there.
-        tell(&mut away, &target, &Ok(Err::<(), _>(Broken::Closed)));
-        assert!(away.is_empty());
     }
 }

@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 
 use crate::harness::{Asked, Client, within};
 
-/// A listener whose connections are the test's own, but for those on which Greylag asks for the engine's models.
+/// A listener whose connections are the test's own, but for those on which Greylag asks for the engine's health and models.
 pub struct Hand {
     address: SocketAddr,
     accepted: mpsc::UnboundedReceiver<TcpStream>,
@@ -64,18 +64,22 @@ impl Drop for Hand {
     }
 }
 
-// A question for models is not answered: the connection closes.
+// What Greylag itself asks is not answered: the connection closes.
 async fn sort(socket: TcpStream, give: mpsc::UnboundedSender<TcpStream>) {
-    const MODELS: &[u8] = b"GET /v1/models ";
-    let mut start = [0; MODELS.len()];
+    const OWN: [&[u8]; 2] = [b"GET /v1/models ", b"GET /health "];
+    let mut start = [0; OWN[0].len()];
     loop {
-        match socket.peek(&mut start).await {
-            Ok(count) if count == start.len() && start == MODELS => return,
-            Ok(count @ 1..) if count < start.len() && MODELS.starts_with(&start[..count]) => {
-                tokio::task::yield_now().await;
-            }
-            Ok(_) | Err(_) => break,
+        let Ok(count @ 1..) = socket.peek(&mut start).await else {
+            break;
+        };
+        let found = &start[..count];
+        if OWN.iter().any(|own| found.starts_with(own)) {
+            return;
         }
+        if !OWN.iter().any(|own| own.starts_with(found)) {
+            break;
+        }
+        tokio::task::yield_now().await;
     }
     // The test may be over.
     let _ = give.send(socket);

@@ -190,14 +190,17 @@ pub async fn sim() -> Engine {
     started.expect("loopback has a free port")
 }
 
-/// What an engine was asked, oldest first, but for its models: Greylag asks for those now and then.
+/// What an engine was asked, oldest first, but for what Greylag itself asks now and then: its health and its models.
 pub fn asked(engine: &Engine) -> Vec<Arc<Request>> {
     let seen = engine.seen();
-    let own = |request: &&Arc<Request>| request.target != "/v1/models";
+    let own = |request: &&Arc<Request>| {
+        let agent = request.header("user-agent").unwrap_or_default();
+        !agent.starts_with("greylag/")
+    };
     seen.requests.iter().filter(own).cloned().collect()
 }
 
-/// On how many connections an engine was asked, but for its models.
+/// On how many connections an engine was asked, but for what Greylag itself asks.
 pub fn connections(engine: &Engine) -> usize {
     let numbers = asked(engine)
         .iter()

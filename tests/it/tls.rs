@@ -351,15 +351,14 @@ async fn an_engine_that_reads_late_gets_all_of_its_request_over_tls() {
     let engine = tokio::spawn(async move {
         loop {
             let (stream, _) = listener.accept().await.unwrap();
-            let mut stream = TlsAcceptor::from(config.clone())
-                .accept(stream)
-                .await
-                .unwrap();
+            let shaken = TlsAcceptor::from(config.clone()).accept(stream).await;
+            let Ok(mut stream) = shaken else { continue };
             let mut asked = Vec::new();
-            while !asked.windows(4).any(|four| four == b"\r\n\r\n") {
-                assert!(stream.read_buf(&mut asked).await.unwrap() > 0);
-            }
-            if asked.starts_with(b"GET /v1/models") {
+            while !asked.windows(4).any(|four| four == b"\r\n\r\n")
+                && matches!(stream.read_buf(&mut asked).await, Ok(1..))
+            {}
+            // Greylag's own questions find no answer here.
+            if !asked.starts_with(b"POST ") {
                 continue;
             }
             let head = asked

@@ -87,10 +87,16 @@ async fn a_goodbye_in_mid_answer_ends_no_call_and_the_next_one_finds_a_connectio
         let last = [Act::Data(b"whole".to_vec()), Act::Trailers(ended.clone())];
         Frames(first.into_iter().chain(extra).chain(last).collect())
     };
-    engine.play([frames(Some(Act::GoAway)), frames(None)]);
-    for _ in 0..2 {
+    engine.add_frames("0", frames(Some(Act::GoAway)));
+    engine.add_frames("1", frames(None));
+    for name in ["0", "1"] {
         let answer = peer
-            .whole("POST", "/test.Any/Call", &[GRPC], b"")
+            .whole(
+                "POST",
+                "/test.Any/Call",
+                &[GRPC, ("x-sim-script", name)],
+                b"",
+            )
             .await
             .unwrap();
         assert_eq!(answer.body, "halfwhole");
@@ -105,13 +111,20 @@ async fn a_goodbye_in_mid_answer_ends_no_call_and_the_next_one_finds_a_connectio
 async fn a_connection_that_breaks_is_told_to_the_calls_on_it() {
     let (engine, greylag, mut peer) = started().await;
     let head = fields([("content-type", "application/grpc")]);
-    engine.play([Frames(vec![
+    let frames = [
         Act::Head(200, head),
         Act::Data(b"half".to_vec()),
         Act::Abort(2),
-    ])]);
+    ];
+    engine.add_frames("0", Frames(frames.into()));
+    let name = "0";
     let answer = peer
-        .whole("POST", "/test.Any/Call", &[GRPC], b"")
+        .whole(
+            "POST",
+            "/test.Any/Call",
+            &[GRPC, ("x-sim-script", name)],
+            b"",
+        )
         .await
         .unwrap();
     assert_eq!(answer.trailers.unwrap()["grpc-status"], "14");
@@ -210,17 +223,23 @@ async fn after_a_goodbye_one_new_connection_carries_what_follows() {
     let head = fields([("content-type", "application/grpc")]);
     let ended = fields([("grpc-status", "0")]);
     let short = Frames(vec![Act::Head(200, head.clone()), Act::Trailers(ended)]);
-    engine.play([
+    engine.add_frames(
+        "long",
         Frames(vec![Act::Head(200, head), Act::GoAway, Act::WaitForReset]),
-        short.clone(),
-        short.clone(),
-        short,
-    ]);
-    let mut long = peer.ask("POST", "/test.Any/Call", &[GRPC]).await;
+    );
+    engine.add_frames("short", short);
+    let mut long = peer
+        .ask("POST", "/test.Any/Call", &[GRPC, ("x-sim-script", "long")])
+        .await;
     within("a head", &mut long.answer).await.unwrap();
     for _ in 0..3 {
         let answer = peer
-            .whole("POST", "/test.Any/Call", &[GRPC], b"")
+            .whole(
+                "POST",
+                "/test.Any/Call",
+                &[GRPC, ("x-sim-script", "short")],
+                b"",
+            )
             .await
             .unwrap();
         assert_eq!(answer.trailers.unwrap()["grpc-status"], "0");

@@ -6,6 +6,7 @@ use http::{HeaderMap, Method};
 
 use crate::facts::Body;
 use crate::route::Route;
+use crate::split;
 use crate::traffic::Class;
 
 /// What rules look at in a request.
@@ -53,6 +54,8 @@ pub struct Decision {
     pub how: How,
     /// Whether the exchange is a test's.
     pub traffic: Class,
+    // what chooses another engine of the split, should this one be down; there if `split` is
+    pub(super) key: Option<split::Key>,
 }
 
 /// How an engine was found.
@@ -68,6 +71,8 @@ pub enum How {
     Draw,
     /// No split matched, or the request is not inference.
     Default,
+    /// The engine that was found first was not to be had.
+    Fallback,
 }
 
 impl How {
@@ -79,6 +84,7 @@ impl How {
             How::Sticky => "sticky",
             How::Draw => "draw",
             How::Default => "default",
+            How::Fallback => "fallback",
         }
     }
 }

@@ -2,10 +2,14 @@
 //!
 //! In: one entry of `rules.engines`. Out: an [`Engine`] whose every field is decided, or problems.
 
+mod fields;
+mod probe;
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::{HeaderName, HeaderValue};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,7 +18,11 @@ use super::literal::Literal;
 use super::name::{Name, Tag};
 use super::ordered::Ordered;
 use super::problem::{Place, Problems, list};
+use super::secret::Secret;
 use crate::units::Period;
+
+pub use fields::bearer;
+pub use probe::{HealthRule, Probe};
 
 /// An inference server that exchanges can be sent to.
 #[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
@@ -45,6 +53,14 @@ pub struct Rule {
     /// `pass`.
     #[serde(default)]
     pub usage: Usage,
+    /// Fields that are set on the heads of requests to this engine, in place of the caller's. Values are hidden wherever
+    /// rules are shown. Not allowed: fields of one connection, `host`, `content-length` and `x-gray-tag`. Default: none.
+    #[serde(default, skip_serializing_if = "Ordered::is_empty")]
+    pub headers: Ordered<String, Secret>,
+    /// A file that holds the engine's API key. It is sent as `authorization: Bearer KEY` in place of the caller's field,
+    /// and read anew when it has changed. Default: the caller's field is passed on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub api_key_file: Option<PathBuf>,
     /// How TLS is spoken to it, where its address says https. Default: its certificate must be one for its host, from an
     /// authority that the system trusts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -55,6 +71,9 @@ pub struct Rule {
     /// How long the relay waits for this engine.
     #[serde(default)]
     pub timeouts: TimeoutRule,
+    /// How it is asked whether it is well.
+    #[serde(default)]
+    pub health: HealthRule,
 }
 
 /// What kind of server an engine is.
@@ -167,12 +186,18 @@ pub struct Engine {
     pub set: Vec<(Box<str>, Vec<u8>)>,
     /// What is done about usage.
     pub usage: Usage,
+    /// The fields that are set on requests.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    /// The file of its API key.
+    pub api_key_file: Option<PathBuf>,
     /// How TLS is spoken to it.
     pub tls: TlsRule,
     /// Which `Host` it is told.
     pub host: Host,
     /// How long the relay waits for it.
     pub timeouts: Timeouts,
+    /// How it is asked whether it is well.
+    pub probe: Probe,
 }
 
 /// How long the relay waits for an engine; none is zero.
@@ -213,6 +238,8 @@ pub(super) fn compile(
         }
     }
     check_tls(rule, place, problems);
+    let headers = fields::compile(rule, place, problems);
+    let probe = probe::compile(rule.kind, &rule.health, place, problems);
     let timeouts = place.key("timeouts");
     let mut limit = |key: &str, period: Period| {
         let length = period.get();
@@ -236,6 +263,8 @@ pub(super) fn compile(
             .map(|(key, value)| (key.as_str().into(), value.json()))
             .collect(),
         usage: rule.usage,
+        headers,
+        api_key_file: rule.api_key_file.clone(),
         tls: rule.tls.clone().unwrap_or_default(),
         host: rule.host,
         timeouts: Timeouts {
@@ -244,6 +273,7 @@ pub(super) fn compile(
             idle: limit("idle", rule.timeouts.idle),
             total: rule.timeouts.total.map(|total| limit("total", total)),
         },
+        probe,
     }
 }
 

@@ -16,6 +16,14 @@ use serde_json::{Map, Number, Value};
 pub struct Literal(Value);
 
 impl Literal {
+    /// The text, if it is one.
+    pub(super) fn into_text(self) -> Option<String> {
+        match self.0 {
+            Value::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
     /// The value as JSON text without spaces.
     pub fn json(&self) -> Vec<u8> {
         self.0.to_string().into_bytes()

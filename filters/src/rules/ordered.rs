@@ -80,6 +80,11 @@ impl<K, V> Ordered<K, V> {
         self.entries.iter().map(|(key, value)| (key, value))
     }
 
+    /// The entries in order, to change their values.
+    pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = (&K, &mut V)> {
+        self.entries.iter_mut().map(|(key, value)| (&*key, value))
+    }
+
     /// The keys in order.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &K> {
         self.entries.iter().map(|(key, _)| key)

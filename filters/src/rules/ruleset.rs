@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::engine::Engine;
 use super::{Decision, EngineId, How, Request, Rules};
 use crate::hops;
-use crate::split::Split;
+use crate::split::{self, Instead, RetryOn, Split};
 use crate::traffic::Classes;
 
 /// Rules that compiled. Everything they name exists.
@@ -39,6 +39,12 @@ impl Ruleset {
     /// All engines, in file order.
     pub fn engines(&self) -> &[Engine] {
         &self.engines
+    }
+
+    /// All engines, each with its id.
+    pub fn each_engine(&self) -> impl Iterator<Item = (EngineId, &Engine)> {
+        let each = self.engines.iter().enumerate();
+        each.map(|(index, engine)| (EngineId::new(index), engine))
     }
 
     /// An engine; none if the id is of another ruleset that had more engines.
@@ -81,16 +87,18 @@ impl Ruleset {
                 split: None,
                 how: How::Hop,
                 traffic,
+                key: None,
             };
         }
         if request.route.is_inference() {
             for (index, split) in self.splits.iter().enumerate() {
-                if let Some((engine, how)) = split.choose(request, seed, id) {
+                if let Some(chosen) = split.choose(request, seed, id) {
                     return Decision {
-                        engine,
+                        engine: chosen.engine,
                         split: Some(index),
-                        how,
+                        how: chosen.how,
                         traffic,
+                        key: Some(chosen.key),
                     };
                 }
             }
@@ -100,7 +108,33 @@ impl Ruleset {
             split: None,
             how: How::Default,
             traffic,
+            key: None,
         }
+    }
+
+    /// What becomes of a decision whose engine is down. The default engine has no other in its place.
+    pub fn instead(&self, decision: &Decision, is_up: impl Fn(EngineId) -> bool) -> Instead {
+        match self.split_of(decision) {
+            Some((split, key)) => split.instead(decision.engine, key, is_up),
+            None => Instead::Stay,
+        }
+    }
+
+    /// The engine for an exchange that has failed on the engine `failed`, before anything was answered; none if the split
+    /// does not want it to go on, or has no other engine.
+    pub fn next(
+        &self,
+        decision: &Decision,
+        failed: EngineId,
+        on: RetryOn,
+        is_up: impl Fn(EngineId) -> bool,
+    ) -> Option<EngineId> {
+        let (split, key) = self.split_of(decision)?;
+        split.next(failed, key, on, is_up)
+    }
+
+    fn split_of(&self, decision: &Decision) -> Option<(&Split, split::Key)> {
+        Some((self.splits.get(decision.split?)?, decision.key?))
     }
 }
 

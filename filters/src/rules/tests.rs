@@ -89,6 +89,7 @@ fn what_is_left_out_has_its_default() {
             "engines": { "a": {
                 "kind": "vllm", "url": "http://a:80", "usage": "pass", "host": "keep",
                 "timeouts": { "connect": "5s", "first_byte": "10m", "idle": "2m" },
+                "health": { "interval": "5s", "timeout": "3s" },
             } },
             "default_engine": "a",
             "traffic": { "test": { "header": "x-traffic-class", "value": "test" } },

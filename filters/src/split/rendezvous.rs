@@ -26,8 +26,8 @@ use super::Weight;
 use crate::draw::Draw;
 
 /// The hash of what picks.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Key(u64);
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct Key(u64);
 
 impl From<Draw> for Key {
     fn from(draw: Draw) -> Key {
@@ -72,7 +72,11 @@ impl Stake {
 }
 
 /// The one that a key picks; none if there is none of a weight above 0.
-pub(super) fn choose<T>(key: Key, all: &[T], stake: impl Fn(&T) -> (&Stake, &str)) -> Option<&T> {
+pub(super) fn choose<'a, T>(
+    key: Key,
+    all: &'a [T],
+    stake: impl Fn(&'a T) -> (&'a Stake, &'a str),
+) -> Option<&'a T> {
     let mut first: Option<(&T, f64, &str)> = None;
     for one in all {
         let (stake, name) = stake(one);

@@ -37,7 +37,11 @@ impl Maker<'_> {
     }
 
     pub(super) fn histogram(&self, name: &str, help: &str) -> Histogram {
-        let options = HistogramOpts::new(name, help).buckets(OWN_SECONDS.to_vec());
+        self.histogram_of(name, help, &OWN_SECONDS)
+    }
+
+    pub(super) fn histogram_of(&self, name: &str, help: &str, bounds: &[f64]) -> Histogram {
+        let options = HistogramOpts::new(name, help).buckets(bounds.to_vec());
         self.register(Histogram::with_opts(options))
     }
 

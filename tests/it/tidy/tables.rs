@@ -6,7 +6,7 @@ use super::tree::{text, texts};
 
 #[test]
 fn the_metrics_page_is_documented_name_by_name() {
-    let code = text("src/telemetry/metrics.rs");
+    let code = text("src/telemetry/metrics.rs") + &text("src/telemetry/metrics/engines.rs");
     let names = quoted(&code).filter(|name| {
         let counted =
             name.starts_with("model_") && (name.ends_with("_seconds") || name.ends_with("_total"));

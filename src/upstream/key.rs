@@ -1,0 +1,72 @@
+//! An engine's API key, from a file.
+//!
+//! In: the file's path. Out: the field that is sent, as of now: the file is looked at whenever a request is sent, and read anew
+//! when it has changed. The key is in no message and no debug output.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use greylag_filters::rules::engine::bearer;
+use http::HeaderValue;
+
+use crate::files::{Fault, Made};
+
+/// A key that is kept in a file.
+#[derive(Debug)]
+pub struct ApiKey {
+    file: PathBuf,
+    // the value is marked as sensitive, so that it is not printed
+    made: Made<HeaderValue>,
+    // whether it was told that there never was a key
+    told: AtomicBool,
+}
+
+impl ApiKey {
+    /// The longest file that is read, in bytes.
+    const LONGEST: u64 = 64 << 10;
+
+    /// In this file, which has not been read yet.
+    pub fn in_file(file: &Path) -> Self {
+        ApiKey {
+            file: file.to_owned(),
+            made: Made::of([file.to_owned()]),
+            told: AtomicBool::new(false),
+        }
+    }
+
+    /// The file.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// The value of `authorization`. A file that has changed and no longer holds a key leaves the one before in use.
+    ///
+    /// # Errors
+    /// Why the file never held one.
+    pub fn value(&self) -> Result<HeaderValue, Fault> {
+        let made = self.made.current(
+            || self.read(),
+            |fault| tracing::error!(%fault, "an engine's API key cannot be read: the one before is used on"),
+        );
+        match made {
+            Ok(made) => Ok((*made).clone()),
+            Err(fault) => {
+                if !self.told.swap(true, Ordering::Relaxed) {
+                    tracing::error!(%fault, "an engine's API key cannot be read");
+                }
+                Err(fault)
+            }
+        }
+    }
+
+    fn read(&self) -> Result<HeaderValue, Fault> {
+        let wrong = |what: String| Fault(format!("{}: {what}", self.file.display()));
+        let found = fs::metadata(&self.file).map_err(|error| wrong(error.to_string()))?;
+        if found.len() > Self::LONGEST {
+            return Err(wrong(format!("longer than {} bytes", Self::LONGEST)));
+        }
+        let content = fs::read_to_string(&self.file).map_err(|error| wrong(error.to_string()))?;
+        bearer(&content).ok_or_else(|| wrong("holds no key that a header can have".into()))
+    }
+}
