@@ -25,6 +25,7 @@ use crate::identity::Identity;
 use crate::listen::{self, Bound, Door, Seats, Socketed};
 use crate::observe;
 use crate::relay::cut::Registry;
+use crate::relay::sequences::Sequences;
 use crate::relay::{Shared, Worker};
 use crate::side::Sides;
 use crate::snapshot::Store;
@@ -84,6 +85,7 @@ impl App {
             telemetry,
             budget: Budget::new(config.limits.memory.bytes()),
             pools: Pools::default(),
+            sequences: Sequences::default(),
             trusted: config.trusted.clone(),
             forwarded: config.forwarded,
             identity: Identity::new(&config.identity)?,

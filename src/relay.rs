@@ -18,6 +18,7 @@ pub mod health;
 pub mod patience;
 pub mod request;
 pub mod send;
+pub mod sequences;
 pub mod stop;
 pub mod stream;
 pub mod tunnel;
@@ -39,6 +40,7 @@ use crate::upstream::{Pool, Pools};
 use caller::Caller;
 use client::Client;
 use cut::Cut;
+use sequences::Sequences;
 use stop::Stop;
 
 /// What all exchanges of a process share.
@@ -58,6 +60,8 @@ pub struct Shared {
     pub pools: Pools,
     /// Whose word on hops, clients, tags, force and traffic class is taken.
     pub trusted: Vec<IpNet>,
+    /// Which engines keep the state of what was begun.
+    pub sequences: Sequences,
     /// Whether engines are told of peers.
     pub forwarded: Forwarded,
     /// What this process is called.

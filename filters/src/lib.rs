@@ -14,6 +14,7 @@ mod capture;
 pub mod draw;
 pub mod edit;
 pub mod facts;
+pub mod followed;
 pub mod forwarded;
 pub mod framing;
 pub mod grpc;

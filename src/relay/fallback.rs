@@ -60,7 +60,7 @@ pub fn choose(
     let Some(first) = target(snapshot, decision.engine, is_grpc) else {
         return Ok(chosen);
     };
-    if first.standing.admits(|| worker.shared.origin.now()) {
+    if decision.how == How::Sequence || first.standing.admits(|| worker.shared.origin.now()) {
         return Ok(chosen);
     }
     let up = |engine| is_up(snapshot, engine, is_grpc);

@@ -13,7 +13,7 @@ use greylag_filters::json;
 use greylag_filters::meter::Unmetered;
 use greylag_filters::route::{self, Route};
 use greylag_filters::rules::engine::{Engine, Host, Timeouts};
-use greylag_filters::rules::{Decision, EngineId, Request as Asked};
+use greylag_filters::rules::{Decision, EngineId, How, Request as Asked};
 use greylag_filters::trace::{self, Trace};
 use greylag_filters::triton;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
@@ -23,7 +23,7 @@ use super::body::Body;
 use super::edits::Edits;
 use super::head::{self, Marks};
 use super::stop::Stop;
-use super::{Worker, call, fallback};
+use super::{Worker, call, fallback, sequences};
 use crate::budget::BudgetShare;
 use crate::exchange::Exchange;
 use crate::record::bounded;
@@ -141,7 +141,7 @@ pub fn plan(
     note_facts(exchange, facts);
     let snapshot = exchange.snapshot.clone();
     let caller = exchange.caller;
-    let decision = snapshot.rules.decide(
+    let mut decision = snapshot.rules.decide(
         &Asked {
             method: &head.method,
             path: head.uri.path(),
@@ -154,6 +154,7 @@ pub fn plan(
         exchange.seed(),
         exchange.record.id.as_bytes(),
     );
+    sequences::follow(worker, exchange, facts, &mut decision);
     let open = snapshot.rules.leaves_tag_open(&decision);
     let said = || caller.tag(&head.headers);
     let named = open.then(|| worker.shared.identity.tag(said().as_ref()));
@@ -162,6 +163,7 @@ pub fn plan(
     let is_grpc = call::is_grpc(head);
     fallback::note(exchange, decision.engine, decision.how, named.as_ref());
     let choice = fallback::choose(worker, exchange, &decision, is_grpc)?;
+    sequences::note(worker, exchange, facts, choice.engine);
     fallback::note(exchange, choice.engine, choice.how, named.as_ref());
     let split = decision.split;
     exchange.record.split = split.and_then(|split| snapshot.decided(split, choice.engine));
@@ -180,8 +182,9 @@ pub fn plan(
     let mut request = draft.request(exchange, head, choice.engine)?;
     request.replaces = choice.replaces;
     request.share = Some(share);
-    // What no split has decided goes nowhere else.
-    request.draft = decision.split.is_some().then_some(draft);
+    // What no split has decided goes nowhere else, nor does what goes on where it was begun.
+    let may_move = decision.split.is_some() && decision.how != How::Sequence;
+    request.draft = may_move.then_some(draft);
     Ok(request)
 }
 

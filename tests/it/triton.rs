@@ -5,6 +5,7 @@
 use bytes::Bytes;
 use greylag_filters::grpc::Status;
 use greylag_filters::outcome::Outcome;
+use greylag_filters::rules::How;
 use greylag_sim::{Act, Door, Engine, Frames, Settings, WordsRequest, fields, grpc_messages};
 
 use crate::h2::{Peer, write};
@@ -247,4 +248,41 @@ async fn after_a_goodbye_one_new_connection_carries_what_follows() {
     assert_eq!(crate::harness::connections(&engine), 2);
     long.out.send_reset(::h2::Reason::CANCEL);
     greylag.records_of(4).await;
+}
+
+#[tokio::test]
+async fn a_sequence_stays_with_the_engine_that_began_it() {
+    let (one, other) = (
+        Engine::start(Settings::default()).await.unwrap(),
+        Engine::start(Settings::default()).await.unwrap(),
+    );
+    let mut rules = engines(&[("one", one.address()), ("other", other.address())]);
+    rules["splits"] = serde_json::json!([{ "name": "s", "weights": { "one": 1, "other": 1 } }]);
+    let greylag = Greylag::start(&rules.to_string());
+    let mut client = Client::to(greylag.address()).await;
+    let body = |sequence: u32, end: bool| {
+        format!(
+            r#"{{"inputs":[{{"name":"X","shape":[1,1],"datatype":"FP32","data":[1]}}],"parameters":{{"sequence_id":{sequence},"sequence_end":{end}}}}}"#
+        )
+    };
+    for sequence in 1..=10 {
+        for turn in 0..5 {
+            let asked = body(sequence, turn == 4);
+            let answer = client.post("/v2/models/affine/infer", &[], asked).await;
+            assert_eq!(answer.status, 200, "{}", answer.text());
+        }
+    }
+    let records = greylag.records_of(50).await;
+    let mut began = std::collections::BTreeSet::new();
+    for turns in records.chunks(5) {
+        assert!(turns.iter().all(|turn| turn.engine == turns[0].engine));
+        assert!(
+            turns[1..]
+                .iter()
+                .all(|turn| turn.how == Some(How::Sequence))
+        );
+        assert_eq!(turns[0].how, Some(How::Draw));
+        began.insert(turns[0].engine.clone());
+    }
+    assert_eq!(began.len(), 2);
 }

@@ -73,6 +73,8 @@ pub enum How {
     Default,
     /// The engine that was found first was not to be had.
     Fallback,
+    /// It belongs to a sequence, which goes on where it was begun.
+    Sequence,
 }
 
 impl How {
@@ -85,6 +87,7 @@ impl How {
             How::Draw => "draw",
             How::Default => "default",
             How::Fallback => "fallback",
+            How::Sequence => "sequence",
         }
     }
 }
