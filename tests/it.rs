@@ -33,6 +33,8 @@ mod exchanges;
 mod figures;
 #[path = "it/forwarded.rs"]
 mod forwarded;
+#[path = "it/frames.rs"]
+mod frames;
 #[path = "it/gate.rs"]
 mod gate;
 #[path = "it/grpc.rs"]
