@@ -35,6 +35,8 @@ mod exchanges;
 mod figures;
 #[path = "it/forwarded.rs"]
 mod forwarded;
+#[path = "it/frames.rs"]
+mod frames;
 #[path = "it/gate.rs"]
 mod gate;
 #[path = "it/grpc.rs"]

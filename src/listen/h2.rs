@@ -14,7 +14,7 @@ use h2::Reason;
 use h2::server::{Builder, Connection};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{Interval, MissedTickBehavior, interval, sleep, timeout};
 
 use super::Door;
 use crate::relay::client::{Client, HEAD, h2 as stream};
@@ -29,6 +29,9 @@ const UNSENT: usize = 64 << 10;
 const LONGEST_HEAD: u32 = 64 << 10;
 /// How often a connection is looked at, and after how many looks without a stream it is told to go.
 const IDLE: (Duration, u32) = (Duration::from_secs(5), 12);
+/// The same once the process is told to end, but that after so many looks it is waited for no longer: who has not answered
+/// a goodbye by then is frozen, or gone.
+const GOODBYE: (Duration, u32) = (Duration::from_secs(2), 3);
 /// So many streams more than end well may be reset by the client before their connection is closed; every look gives
 /// `FORGIVEN` back (CVE-2023-44487).
 const RESETS: u32 = 200;
@@ -76,9 +79,8 @@ pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
         return;
     };
     let tally = Arc::new(Tally::default());
-    let (pause, most_idle) = IDLE;
-    let mut look = interval(pause);
-    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let ((pause, most_idle), (soon, last_idle)) = (IDLE, GOODBYE);
+    let mut look = every(pause);
     let (mut idle, mut stopping) = (0, false);
     loop {
         tokio::select! {
@@ -87,6 +89,7 @@ pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
             _ = stop.wait_for(|stopping| *stopping), if !stopping => {
                 stopping = true;
                 connection.graceful_shutdown();
+                (look, idle) = (every(soon), 0);
             }
             accepted = connection.accept() => match accepted {
                 Some(Ok((request, respond))) => {
@@ -104,7 +107,7 @@ pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
                 idle = if tally.is_running() { 0 } else { idle + 1 };
                 if idle == most_idle {
                     connection.graceful_shutdown();
-                } else if idle > most_idle + 1 {
+                } else if idle > most_idle + 1 || (stopping && idle >= last_idle) {
                     // Who does not even answer that is not waited for, nor are answers that it does not take.
                     break;
                 }
@@ -116,6 +119,13 @@ pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
         }
     }
     end(connection, &tally).await;
+}
+
+fn every(pause: Duration) -> Interval {
+    let mut look = interval(pause);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    look.reset();
+    look
 }
 
 // What the streams still say is sent, if they were cut.

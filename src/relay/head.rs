@@ -86,6 +86,15 @@ pub fn admit(head: &RequestHeader) -> Result<(), Stop> {
             "an HTTP/1.1 request needs a Host",
         ));
     }
+    // Over HTTP/1 Pingora has refused these.
+    let mut hosts = head.headers.get_all(header::HOST).iter();
+    let is_host = |host: &HeaderValue| !host.as_bytes().iter().any(|byte| b"@ /".contains(byte));
+    if !hosts.next().is_none_or(is_host) || hosts.next().is_some() {
+        return Err(Stop::refuse(
+            Reason::BadRequest,
+            "a request has one Host at most, of a name and a port alone, which is that of its target",
+        ));
+    }
     let mut expected = head.headers.get_all(header::EXPECT).iter();
     if !expected.all(|expected| expected.as_bytes().eq_ignore_ascii_case(b"100-continue")) {
         return Err(Stop::refuse(

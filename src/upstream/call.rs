@@ -114,7 +114,7 @@ impl Call {
     ) -> io::Result<Call> {
         let key = target.key(address);
         if reach == Reach::Any {
-            if let Some(call) = h2::Call::reuse(pool, key).await {
+            if let Some(call) = h2::Call::reuse(pool, key, target.scheme()).await {
                 return Ok(Call::H2(Box::new(call)));
             }
             if let Some(link) = pool.take(key) {
@@ -124,7 +124,7 @@ impl Call {
         let _turn = match target.is_shared() && reach == Reach::Any {
             true => {
                 let turn = pool.turn(key).await;
-                if let Some(call) = h2::Call::reuse(pool, key).await {
+                if let Some(call) = h2::Call::reuse(pool, key, target.scheme()).await {
                     return Ok(Call::H2(Box::new(call)));
                 }
                 Some(turn)
@@ -134,7 +134,9 @@ impl Call {
         let (socket, speaks) = target.connect(address, reach == Reach::Http1).await?;
         Ok(match speaks {
             Speaks::Http1 => Call::H1(Box::new(h1::Call::on(Link::on(socket, key), false))),
-            Speaks::H2 => Call::H2(Box::new(h2::Call::begin(pool, key, socket).await?)),
+            Speaks::H2 => Call::H2(Box::new(
+                h2::Call::begin(pool, key, target.scheme(), socket).await?,
+            )),
         })
     }
 

@@ -15,6 +15,7 @@ use greylag_filters::grpc;
 use greylag_filters::hop::hop_by_hop;
 use h2::client::{Builder, Connection, ResponseFuture};
 use h2::{Ping, PingPong, Reason, RecvStream, SendStream};
+use http::uri::Scheme;
 use http::{HeaderMap, HeaderValue, Request, Uri, header};
 use pingora_http::{RequestHeader, ResponseHeader};
 use tokio::time::{sleep, timeout};
@@ -41,6 +42,7 @@ const PING: (Duration, Duration) = (Duration::from_secs(20), Duration::from_secs
 /// A stream with a request on it. Dropping it resets the stream.
 pub struct Call {
     lane: Lane,
+    scheme: Scheme,
     reused: bool,
     up: Up,
     down: Down,
@@ -67,12 +69,12 @@ pub struct Down {
 
 impl Call {
     /// A place on a connection of the pool that has room.
-    pub(super) async fn reuse(pool: &Pool, key: Key) -> Option<Call> {
+    pub(super) async fn reuse(pool: &Pool, key: Key, scheme: Scheme) -> Option<Call> {
         loop {
             let mut lane = pool.lane(key)?;
             let ready = poll_fn(|cx| lane.requests.poll_ready(cx)).await;
             if ready.is_ok() {
-                return Some(Call::on(lane, true));
+                return Some(Call::on(lane, scheme, true));
             }
             // It has said goodbye: its streams go on, and no other begins.
             lane.road().close();
@@ -83,7 +85,12 @@ impl Call {
     ///
     /// # Errors
     /// What listens there does not speak HTTP/2, or the connection broke.
-    pub(super) async fn begin(pool: &Pool, key: Key, socket: Socket) -> io::Result<Call> {
+    pub(super) async fn begin(
+        pool: &Pool,
+        key: Key,
+        scheme: Scheme,
+        socket: Socket,
+    ) -> io::Result<Call> {
         let none = |error| io::Error::other(format!("no HTTP/2 connection: {error}"));
         let (of_stream, of_connection) = WINDOWS;
         let (requests, connection) = Builder::new()
@@ -101,12 +108,13 @@ impl Call {
         poll_fn(|cx| lane.requests.poll_ready(cx))
             .await
             .map_err(none)?;
-        Ok(Call::on(lane, false))
+        Ok(Call::on(lane, scheme, false))
     }
 
-    fn on(lane: Lane, reused: bool) -> Self {
+    fn on(lane: Lane, scheme: Scheme, reused: bool) -> Self {
         Call {
             lane,
+            scheme,
             reused,
             up: Up {
                 out: None,
@@ -142,7 +150,7 @@ impl Call {
     /// # Errors
     /// The connection broke, or the head has no place in HTTP/2.
     pub fn write_head(&mut self, head: &RequestHeader, framing: Framing) -> Result<(), Broken> {
-        let request = request(head).ok_or(Broken::Unsayable)?;
+        let request = request(head, self.scheme.clone()).ok_or(Broken::Unsayable)?;
         let is_all = framing == Framing::None;
         let sent = self.lane.requests.send_request(request, is_all);
         let (response, out) = sent.map_err(|error| broken(&error, &mut self.up.refused))?;
@@ -341,11 +349,11 @@ fn poll_window(
 }
 
 // The head as HTTP/2 has it (RFC 9113 §8.3.1): `Host` as the authority, no fields of one connection.
-fn request(head: &RequestHeader) -> Option<Request<()>> {
+fn request(head: &RequestHeader, scheme: Scheme) -> Option<Request<()>> {
     let host = head.headers.get(header::HOST)?;
     let path = std::str::from_utf8(head.raw_path()).ok()?;
     let uri = Uri::builder()
-        .scheme("http")
+        .scheme(scheme)
         .authority(host.as_bytes())
         .path_and_query(path)
         .build()

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use arc_swap::ArcSwap;
 use greylag_filters::rules::Address;
 use greylag_filters::rules::engine::TlsRule;
+use http::uri::Scheme;
 use tokio::net::{TcpStream, UnixStream};
 
 use super::addresses::Addresses;
@@ -98,6 +99,14 @@ impl Target {
     /// Whether its connections carry several requests each, as far as is known.
     pub fn is_shared(&self) -> bool {
         self.shared.load(Ordering::Relaxed)
+    }
+
+    /// What requests to it say that they travel by (RFC 9113 §8.3.1).
+    pub fn scheme(&self) -> Scheme {
+        match &self.tls {
+            None => Scheme::HTTP,
+            Some(_) => Scheme::HTTPS,
+        }
     }
 
     /// A new connection to one of its addresses, and what is spoken on it; over TLS with `only_http1` nothing but HTTP/1.1 is

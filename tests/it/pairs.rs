@@ -187,6 +187,7 @@ impl Far {
             }
             Far::H2(hand) => {
                 let mut asked = hand.call().await;
+                assert_eq!(asked.head.uri.scheme_str(), Some("https"));
                 let mut body = Vec::new();
                 while let Some(piece) = within("a piece", asked.body.data()).await {
                     let piece = piece.unwrap();

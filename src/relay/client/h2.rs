@@ -339,12 +339,18 @@ impl Writer {
     }
 }
 
-// The head as HTTP/1.1 would have it (RFC 9113 §8.3.1, §8.2.3): the authority in `Host`, cookies in one field.
+// The head as HTTP/1.1 would have it (RFC 9113 §8.3.1, §8.2.3): the authority in `Host`, cookies in one field. A `Host`
+// that says something else stays beside the authority, and the request is refused as one with two.
 fn head(mut parts: Parts) -> RequestHeader {
     if let Some(authority) = parts.uri.authority()
         && let Ok(host) = HeaderValue::from_str(authority.as_str())
     {
-        parts.headers.insert(header::HOST, host);
+        let mut said = parts.headers.get_all(header::HOST).iter();
+        if said.all(|said| said.as_bytes().eq_ignore_ascii_case(host.as_bytes())) {
+            parts.headers.insert(header::HOST, host);
+        } else {
+            parts.headers.append(header::HOST, host);
+        }
     }
     join_cookies(&mut parts.headers);
     RequestHeader::from(parts)
@@ -384,5 +390,6 @@ mod tests {
         assert_eq!(head.headers["host"], "models.test:80");
         assert_eq!(head.headers["cookie"], "a=1; b=2");
         assert_eq!(head.headers.get_all("cookie").iter().count(), 1);
+        assert_eq!(head.headers.get_all("host").iter().count(), 1);
     }
 }
