@@ -21,8 +21,9 @@ use crate::relay::client::{Client, HEAD, h2 as stream};
 use crate::relay::cut::Cut;
 use crate::relay::{self};
 
-/// What a stream's body may be ahead of its reader, and all streams of a connection together, in bytes.
-const WINDOWS: (u32, u32) = (256 << 10, 8 << 20);
+/// What a stream's body may be ahead of its reader, and all streams of a connection together, in bytes: 128 uploads that no
+/// engine takes are as many as one client's connection bears before its other streams wait.
+const WINDOWS: (u32, u32) = (64 << 10, 8 << 20);
 /// What may be written and not sent, a stream, in bytes.
 const UNSENT: usize = 64 << 10;
 /// The longest head, in bytes, as HPACK counts it.
