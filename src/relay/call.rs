@@ -279,7 +279,8 @@ impl Conversation<'_> {
             note_status(exchange, Some(&head.headers));
         }
         fallback::answered(self.worker, exchange, &self.request, head.status.as_u16());
-        let out = head::to_client(head, self.asked, &self.request.tag, true);
+        // How long the messages are is said by each; a length of all would be broken by a status that comes early.
+        let out = head::to_client(head, self.asked, &self.request.tag, is_all);
         exchange.record.status = Some(out.status.as_u16());
         self.writer.write_head(out, is_all);
         is_all

@@ -6,6 +6,7 @@
 use std::future::pending;
 use std::time::Duration;
 
+use http::{HeaderValue, Version, header};
 use pingora_http::ResponseHeader;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::{sleep, sleep_until};
@@ -35,6 +36,18 @@ pub async fn carry(
     let (Client::H1(client), Call::H1(call)) = (client, call) else {
         return Err(Broken::Garbage.into());
     };
+    // Whoever agrees to something else is not understood (RFC 6455 §4.1).
+    let mut agreed = head.headers.get_all(header::UPGRADE).iter();
+    let is_websocket = |to: &HeaderValue| to.as_bytes().eq_ignore_ascii_case(b"websocket");
+    if head.version != Version::HTTP_11
+        || !agreed.next().is_some_and(is_websocket)
+        || agreed.next().is_some()
+    {
+        return Err(Broken::Garbage.into());
+    }
+    for name in [header::CONTENT_LENGTH, header::TRANSFER_ENCODING] {
+        head.remove_header(&name);
+    }
     exchange.record.status = Some(head.status.as_u16());
     exchange.record.is_tunnel = true;
     // A tag is a header's value, always.

@@ -82,6 +82,18 @@ fn head() -> http::Response<()> {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_shorter_than_it_said_ends_with_a_status() {
+    let (_greylag, mut hand, mut peer) = started().await;
+    let asking = peer.ask("POST", METHOD, &[GRPC]).await;
+    let mut call = hand.call().await;
+    let mut out = call.answer(&[GRPC, ("content-length", "10")]);
+    out.send_data(message("a").into(), false).unwrap();
+    out.send_reset(Reason::INTERNAL_ERROR);
+    let answer = asking.whole().await.unwrap();
+    assert_eq!(answer.header("grpc-status"), Some("14"));
+}
+
+#[tokio::test]
 async fn an_answer_that_is_all_trailers_stays_one() {
     let (_greylag, mut hand, mut peer) = started().await;
     let asking = peer.ask("POST", METHOD, &[GRPC]).await;

@@ -175,6 +175,18 @@ async fn other_upgrades_are_refused_and_a_switch_that_nobody_asked_for_is_too() 
             (501, Some("unsupported"))
         );
     }
+    for other in [
+        AGREED.replace("upgrade: websocket", "upgrade: irc"),
+        AGREED.replace("upgrade: websocket\r\n", ""),
+        AGREED.replace("HTTP/1.1", "HTTP/1.0"),
+    ] {
+        let mut client = Client::to(greylag.address()).await;
+        client.send(ASK).await;
+        let (mut engine, _) = hand.request().await;
+        engine.send(other).await;
+        let answer = client.answer().await;
+        assert_eq!(answer.header("x-greylag-reason"), Some("engine_garbage"));
+    }
     let mut client = Client::to(greylag.address()).await;
     client.ask("GET /x", &[], "").await;
     let (mut engine, _) = hand.request().await;
