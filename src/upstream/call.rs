@@ -4,6 +4,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -17,7 +18,7 @@ use super::{Pool, Speaks, Target, h1, h2};
 use crate::exchange::Origin;
 
 /// So much of an answer is gathered before it is passed on, if it comes that fast.
-pub(super) const MOST: usize = 64 << 10;
+const MOST: usize = 64 << 10;
 
 /// A request under way. Dropping it tells the engine that nobody waits for its answer.
 pub enum Call {
@@ -236,6 +237,32 @@ impl Call {
             Call::H1(call) => call.release(pool),
             // Its stream has ended; the connection never left the pool.
             Call::H2(_) => {}
+        }
+    }
+}
+
+/// Gathers pieces until there is no more for now, or much: a break that comes with bytes before it waits in `failed` for the
+/// next time. Ready with false: the answer is whole.
+pub(super) fn gather(
+    failed: &mut Option<Broken>,
+    out: &mut Vec<u8>,
+    mut piece: impl FnMut(&mut Vec<u8>) -> Poll<Result<bool, Broken>>,
+) -> Poll<Result<bool, Broken>> {
+    if let Some(failed) = failed.take() {
+        return Poll::Ready(Err(failed));
+    }
+    let before = out.len();
+    loop {
+        let more = piece(out);
+        let has_some = out.len() > before;
+        match more {
+            Poll::Pending if has_some => return Poll::Ready(Ok(true)),
+            Poll::Ready(Err(broken)) if has_some => {
+                *failed = Some(broken);
+                return Poll::Ready(Ok(true));
+            }
+            Poll::Ready(Ok(true)) if out.len() < MOST => {}
+            end => return end,
         }
     }
 }

@@ -10,7 +10,7 @@ use http::Method;
 use pingora_http::{RequestHeader, ResponseHeader};
 
 use super::answer;
-use super::call::{Broken, MOST};
+use super::call::{Broken, gather};
 use super::link::Link;
 use super::pool::Pool;
 use crate::socket::Socket;
@@ -169,23 +169,10 @@ impl Call {
     }
 
     fn poll_body(&mut self, cx: &mut Context<'_>, out: &mut Vec<u8>) -> Poll<Result<bool, Broken>> {
-        if let Some(failed) = self.failed.take() {
-            return Poll::Ready(Err(failed));
-        }
-        let before = out.len();
-        loop {
-            let more = self.poll_piece(cx, out);
-            let has_some = out.len() > before;
-            match more {
-                Poll::Pending if has_some => return Poll::Ready(Ok(true)),
-                Poll::Ready(Err(broken)) if has_some => {
-                    self.failed = Some(broken);
-                    return Poll::Ready(Ok(true));
-                }
-                Poll::Ready(Ok(true)) if out.len() < MOST => {}
-                end => return end,
-            }
-        }
+        let mut failed = self.failed.take();
+        let more = gather(&mut failed, out, |out| self.poll_piece(cx, out));
+        self.failed = failed;
+        more
     }
 
     // True: there may be more.

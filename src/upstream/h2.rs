@@ -21,7 +21,7 @@ use pingora_http::{RequestHeader, ResponseHeader};
 use tokio::time::{sleep, timeout};
 
 use super::Pool;
-use super::call::{Broken, MOST};
+use super::call::{Broken, gather};
 use super::pool::{Lane, Road};
 use super::target::Key;
 use crate::socket::Socket;
@@ -266,23 +266,10 @@ impl Down {
     /// The connection broke.
     pub async fn read(&mut self, out: &mut Vec<u8>) -> Result<bool, Broken> {
         poll_fn(|cx| {
-            if let Some(failed) = self.failed.take() {
-                return Poll::Ready(Err(failed));
-            }
-            let before = out.len();
-            loop {
-                let more = self.poll_piece(cx, out);
-                let has_some = out.len() > before;
-                match more {
-                    Poll::Pending if has_some => return Poll::Ready(Ok(true)),
-                    Poll::Ready(Err(broken)) if has_some => {
-                        self.failed = Some(broken);
-                        return Poll::Ready(Ok(true));
-                    }
-                    Poll::Ready(Ok(true)) if out.len() < MOST => {}
-                    end => return end,
-                }
-            }
+            let mut failed = self.failed.take();
+            let more = gather(&mut failed, out, |out| self.poll_piece(cx, out));
+            self.failed = failed;
+            more
         })
         .await
     }

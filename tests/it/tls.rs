@@ -249,14 +249,19 @@ async fn engine(config: Arc<ServerConfig>) -> SocketAddr {
     address
 }
 
-async fn through(address: SocketAddr, tls: serde_json::Value) -> crate::harness::Answer {
+// In front of an engine over TLS.
+fn before(address: SocketAddr, tls: serde_json::Value) -> Greylag {
     let rules = serde_json::json!({
         "engines": { "stable": {
             "kind": "vllm", "url": format!("https://localhost:{}", address.port()), "tls": tls,
         } },
         "default_engine": "stable",
     });
-    let greylag = Greylag::start(&rules.to_string());
+    Greylag::start(&rules.to_string())
+}
+
+async fn through(address: SocketAddr, tls: serde_json::Value) -> crate::harness::Answer {
+    let greylag = before(address, tls);
     let mut client = Client::to(greylag.address()).await;
     client.get("/version").await
 }
@@ -378,14 +383,7 @@ async fn an_engine_that_reads_late_gets_all_of_its_request_over_tls() {
             return stream;
         }
     });
-    let rules = serde_json::json!({
-        "engines": { "a": {
-            "kind": "vllm", "url": format!("https://localhost:{}", address.port()),
-            "tls": { "ca": authority.file() },
-        } },
-        "default_engine": "a",
-    });
-    let greylag = Greylag::start(&rules.to_string());
+    let greylag = before(address, serde_json::json!({ "ca": authority.file() }));
     let mut client = Client::to(greylag.address()).await;
     let answer = client
         .post("/v1/chat/completions", &[], vec![b' '; SIZE])
@@ -422,14 +420,7 @@ async fn a_websocket_reaches_an_engine_that_would_rather_speak_http_2() {
             });
         }
     });
-    let rules = serde_json::json!({
-        "engines": { "a": {
-            "kind": "vllm", "url": format!("https://localhost:{}", address.port()),
-            "tls": { "ca": authority.file() },
-        } },
-        "default_engine": "a",
-    });
-    let greylag = Greylag::start(&rules.to_string());
+    let greylag = before(address, serde_json::json!({ "ca": authority.file() }));
     let mut client = Client::to(greylag.address()).await;
     client
         .ask("GET /x", &["connection: upgrade", "upgrade: websocket"], "")
