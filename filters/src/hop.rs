@@ -20,6 +20,15 @@ pub fn hop_by_hop(headers: &HeaderMap) -> Vec<HeaderName> {
     names
 }
 
+/// Whether `Connection` names `option`, in any case, in any of its fields (RFC 9110 §7.6.1).
+pub fn names(headers: &HeaderMap, option: &str) -> bool {
+    let values = headers.get_all(header::CONNECTION).iter();
+    values
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .any(|named| named.trim().eq_ignore_ascii_case(option))
+}
+
 const ALWAYS: [HeaderName; 9] = [
     header::CONNECTION,
     HeaderName::from_static("keep-alive"),
@@ -106,5 +115,16 @@ mod tests {
             &[("connection", "not a name, ,"), ("x", "1")],
             &["connection"],
         );
+    }
+
+    #[test]
+    fn an_option_is_found_in_any_field_and_case() {
+        let mut headers = HeaderMap::new();
+        headers.append(header::CONNECTION, "keep-alive, Upgrade".parse().unwrap());
+        headers.append(header::CONNECTION, "close".parse().unwrap());
+        for option in ["keep-alive", "upgrade", "close"] {
+            assert!(names(&headers, option), "{option}");
+        }
+        assert!(!names(&headers, "up") && !names(&HeaderMap::new(), "close"));
     }
 }

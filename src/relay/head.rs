@@ -7,7 +7,7 @@
 //! `connection`, which are written with it.
 
 use greylag_filters::framing::{Framing, may_have_body};
-use greylag_filters::hop::hop_by_hop;
+use greylag_filters::hop::{self, hop_by_hop};
 use greylag_filters::hops;
 use greylag_filters::identity::GRAY;
 use greylag_filters::trace::{self, Trace};
@@ -115,7 +115,9 @@ fn foreign_upgrade(head: &RequestHeader) -> Option<&HeaderValue> {
     let is_ours = asks_for_websocket(head);
     let mut upgrades = head.headers.get_all(header::UPGRADE).iter();
     upgrades.find(|protocol| {
-        !protocol.as_bytes().eq_ignore_ascii_case(b"h2c") && !is_ours && names(head, "upgrade")
+        !protocol.as_bytes().eq_ignore_ascii_case(b"h2c")
+            && !is_ours
+            && hop::names(&head.headers, "upgrade")
     })
 }
 
@@ -129,20 +131,10 @@ pub fn asks_for_websocket(head: &RequestHeader) -> bool {
     upgrades.next().is_some_and(is_websocket)
         && upgrades.next().is_none()
         && !has_body
-        && !names(head, "close")
+        && !hop::names(&head.headers, "close")
         && head.method == Method::GET
         && head.version == Version::HTTP_11
-        && names(head, "upgrade")
-}
-
-/// Whether the head's `Connection` names `option`.
-pub fn names(head: &RequestHeader, option: &str) -> bool {
-    head.headers
-        .get_all(header::CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .any(|named| named.trim().eq_ignore_ascii_case(option))
+        && hop::names(&head.headers, "upgrade")
 }
 
 /// The length that a request's head gives its body. Pingora has refused heads in which it is ambiguous, so of several

@@ -6,6 +6,7 @@
 use std::mem::MaybeUninit;
 
 use bytes::Bytes;
+use greylag_filters::hop;
 use http::{Version, header};
 use httparse::{ParserConfig, Response, Status};
 use pingora_http::{ResponseHeader, header_value_from_raw};
@@ -69,13 +70,7 @@ fn built(found: &Response<'_, '_>, bytes: &[u8]) -> Option<Box<ResponseHeader>> 
 
 /// Whether the connection may carry another request after this answer (RFC 9112 §9.3).
 pub fn keeps_connection(head: &ResponseHeader) -> bool {
-    let names = |option: &str| {
-        let values = head.headers.get_all(header::CONNECTION).iter();
-        values
-            .filter_map(|value| value.to_str().ok())
-            .flat_map(|value| value.split(','))
-            .any(|named| named.trim().eq_ignore_ascii_case(option))
-    };
+    let names = |option| hop::names(&head.headers, option);
     match head.version {
         Version::HTTP_11 => !names("close"),
         _ => {

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use greylag_filters::framing::{self, Framing, Marked};
+use greylag_filters::hop;
 use http::{Method, header};
 use pingora_core::protocols::Stream;
 use pingora_core::protocols::http::date;
@@ -125,7 +126,7 @@ impl Client {
                 head::to_origin_form(self.session.req_header_mut());
                 // Pingora reads the first `Connection` alone, and takes `keep-alive` over `close`.
                 self.headed = true;
-                self.closing |= head::names(self.head(), "close");
+                self.closing |= hop::names(&self.head().headers, "close");
                 Ok(())
             }
             Ok(Ok(None)) | Err(_) => Err(NoHead::Silence),
