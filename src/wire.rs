@@ -8,8 +8,9 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use bytes::BufMut;
+use bytes::{BufMut, Bytes};
 use greylag_filters::framing::Mark;
+use h2::SendStream;
 use http::Version;
 use pingora_http::{RequestHeader, ResponseHeader};
 use tokio::io::AsyncWrite;
@@ -98,6 +99,26 @@ impl Outbox {
         }
         Poll::Ready(Ok(()))
     }
+}
+
+/// How much of `length` bytes may be sent on an HTTP/2 stream now, at least one.
+///
+/// # Errors
+/// The stream is gone; with the error, where there was one.
+pub fn poll_window(
+    out: &mut SendStream<Bytes>,
+    cx: &mut Context<'_>,
+    length: usize,
+) -> Poll<Result<usize, Option<h2::Error>>> {
+    out.reserve_capacity(length);
+    while out.capacity() == 0 {
+        match ready!(out.poll_capacity(cx)) {
+            Some(Ok(_)) => {}
+            Some(Err(error)) => return Poll::Ready(Err(Some(error))),
+            None => return Poll::Ready(Err(None)),
+        }
+    }
+    Poll::Ready(Ok(out.capacity().min(length)))
 }
 
 /// Writes an answer's head (RFC 9112 §4); names keep the case that they came in.

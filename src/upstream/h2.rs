@@ -25,6 +25,7 @@ use super::call::{Broken, gather};
 use super::pool::{Lane, Road};
 use super::target::Key;
 use crate::socket::Socket;
+use crate::wire::poll_window;
 
 /// What a stream's answer may be ahead of its reader, and all streams of a connection together, in bytes: as many as there
 /// are lanes may stand unread, and the others go on.
@@ -316,23 +317,6 @@ fn broken(error: &h2::Error, refused: &mut bool) -> Broken {
     } else {
         Broken::Garbage
     }
-}
-
-// How much of `length` bytes may be sent now, at least one; fails where the stream is gone.
-fn poll_window(
-    out: &mut SendStream<Bytes>,
-    cx: &mut Context<'_>,
-    length: usize,
-) -> Poll<Result<usize, Option<h2::Error>>> {
-    out.reserve_capacity(length);
-    while out.capacity() == 0 {
-        match ready!(out.poll_capacity(cx)) {
-            Some(Ok(_)) => {}
-            Some(Err(error)) => return Poll::Ready(Err(Some(error))),
-            None => return Poll::Ready(Err(None)),
-        }
-    }
-    Poll::Ready(Ok(out.capacity().min(length)))
 }
 
 // The head as HTTP/2 has it (RFC 9113 §8.3.1): `Host` as the authority, no fields of one connection.

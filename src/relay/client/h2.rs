@@ -20,6 +20,7 @@ use tokio::time::timeout;
 
 use super::{BODY_PAUSE, Gone, LostBody};
 use crate::reply;
+use crate::wire::poll_window;
 
 /// A request and its answer.
 pub struct Client {
@@ -297,19 +298,15 @@ impl Writer {
                 return Poll::Ready(if self.left { Err(Gone::Left) } else { Ok(()) });
             };
             let rest = &piece[*given..];
-            out.reserve_capacity(rest.len());
-            while out.capacity() == 0 {
-                if !matches!(ready!(out.poll_capacity(cx)), Some(Ok(_))) {
-                    self.left = true;
-                    return Poll::Ready(Err(Gone::Left));
-                }
-            }
-            let taken = out.capacity().min(rest.len());
-            let sent = out.send_data(Bytes::copy_from_slice(&rest[..taken]), false);
-            if sent.is_err() {
+            let window = ready!(poll_window(out, cx, rest.len()));
+            let sent = window.and_then(|taken| {
+                let now = Bytes::copy_from_slice(&rest[..taken]);
+                out.send_data(now, false).map(|()| taken).map_err(Some)
+            });
+            let Ok(taken) = sent else {
                 self.left = true;
                 return Poll::Ready(Err(Gone::Left));
-            }
+            };
             self.bytes += taken as u64;
             *given += taken;
         }
