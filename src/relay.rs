@@ -71,6 +71,11 @@ pub struct Shared {
 }
 
 impl Shared {
+    /// The longest event, message or plain answer that is metered, in bytes.
+    pub fn longest_event(&self) -> usize {
+        usize::try_from(self.limits.event.bytes()).unwrap_or(usize::MAX)
+    }
+
     /// The records that the ring holds, newest first.
     pub fn ring_records(&self) -> Vec<Arc<crate::record::Record>> {
         self.telemetry.ring.newest(usize::MAX, |_| true)

@@ -157,7 +157,7 @@ impl Eye {
         if is_encoded(&sent.head) {
             return unmetered(Unmetered::Compressed);
         }
-        let limit = usize::try_from(worker.shared.limits.event.bytes()).unwrap_or(usize::MAX);
+        let limit = worker.shared.longest_event();
         let one_choice = sent.request.one_choice;
         if is_sse(&sent.head) {
             Eye::Stream(Meter::stream(dialect, one_choice, limit))

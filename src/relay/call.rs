@@ -62,7 +62,7 @@ pub async fn carry(
     let (asked, reader, writer) = client.split();
     let (up, down) = call.split();
     let body = std::mem::take(&mut request.body);
-    let mut ear = Ear::of(exchange, longest(worker));
+    let mut ear = Ear::of(exchange, worker.shared.longest_event());
     ear.ask(exchange.now(), &body);
     let conversation = Conversation {
         asked,
@@ -87,11 +87,6 @@ pub async fn carry(
         Stop::Spent(Spent::Total) if is_callers => Stop::Overdue,
         other => other,
     })
-}
-
-// The longest message that is looked at.
-fn longest(worker: &Worker) -> usize {
-    usize::try_from(worker.shared.limits.event.bytes()).unwrap_or(usize::MAX)
 }
 
 // The caller's own deadline, as an offset since the exchange began.

@@ -18,8 +18,7 @@ pub async fn pump(flow: &mut Flow<'_>, meter: Meter, strips: bool) -> Result<(),
     let gaps = flow.exchange.telemetry().gaps(&flow.exchange.record);
     let mut watch = Watch { meter, gaps };
     let moved = if strips {
-        let limit = flow.worker.shared.limits.event.bytes();
-        let strip = Strip::new(usize::try_from(limit).unwrap_or(usize::MAX));
+        let strip = Strip::new(flow.worker.shared.longest_event());
         without_usage(flow, &mut watch, strip).await
     } else {
         as_it_comes(flow, &mut watch).await
