@@ -10,9 +10,9 @@ use greylag_filters::rules::{Decision, EngineId, How};
 use greylag_filters::split::{Instead, RetryOn};
 use pingora_http::RequestHeader;
 
-use super::Worker;
 use super::request::Request;
 use super::stop::Stop;
+use super::{Worker, sequences};
 use crate::exchange::Exchange;
 use crate::reply::Reason;
 use crate::snapshot::Snapshot;
@@ -138,6 +138,9 @@ pub fn answered(worker: &Worker, exchange: &Exchange, request: &Request, status:
         return;
     }
     let now = || worker.shared.origin.now();
+    if let Some(sequence) = &request.sequence {
+        sequences::note(worker, sequence, &request.target.name);
+    }
     request.target.standing.lives(&request.target.name, now);
     let first = request.replaces.as_ref();
     if let Some(took) = first.and_then(|first| first.standing.replaced(now())) {

@@ -22,6 +22,7 @@ use pingora_http::RequestHeader;
 use super::body::Body;
 use super::edits::Edits;
 use super::head::{self, Marks};
+use super::sequences::Sequence;
 use super::stop::Stop;
 use super::{Worker, call, fallback, sequences};
 use crate::budget::BudgetShare;
@@ -40,6 +41,8 @@ pub struct Request {
     pub replaces: Option<Arc<Target>>,
     /// What a request for another engine would be made of, unless this one is the second.
     pub draft: Option<Box<Draft>>,
+    /// The sequence that it belongs to.
+    pub sequence: Option<Sequence>,
     /// Whether it is a call of gRPC.
     pub is_grpc: bool,
     /// Whether it asks to switch to WebSocket.
@@ -82,6 +85,7 @@ pub struct Draft {
     is_whole: bool,
     read: Option<Facts>,
     is_grpc: bool,
+    sequence: Option<Sequence>,
     // what the exchange is called, where that is not the engine's tag
     named: Option<Arc<str>>,
     claims: Vec<HeaderName>,
@@ -154,7 +158,8 @@ pub fn plan(
         exchange.seed(),
         exchange.record.id.as_bytes(),
     );
-    sequences::follow(worker, exchange, facts, &mut decision);
+    let sequence = Sequence::of(facts);
+    sequences::follow(worker, exchange, sequence.as_ref(), &mut decision);
     let open = snapshot.rules.leaves_tag_open(&decision);
     let said = || caller.tag(&head.headers);
     let named = open.then(|| worker.shared.identity.tag(said().as_ref()));
@@ -163,7 +168,6 @@ pub fn plan(
     let is_grpc = call::is_grpc(head);
     fallback::note(exchange, decision.engine, decision.how, named.as_ref());
     let choice = fallback::choose(worker, exchange, &decision, is_grpc)?;
-    sequences::note(worker, exchange, facts, choice.engine);
     fallback::note(exchange, choice.engine, choice.how, named.as_ref());
     let split = decision.split;
     exchange.record.split = split.and_then(|split| snapshot.decided(split, choice.engine));
@@ -174,6 +178,7 @@ pub fn plan(
         is_whole,
         read,
         is_grpc,
+        sequence,
         named,
         claims: caller.claims(&snapshot.rules, &head.headers),
         hop: caller.next_hop(),
@@ -225,6 +230,7 @@ impl Draft {
             target: target.clone(),
             replaces: None,
             draft: None,
+            sequence: self.sequence.clone(),
             is_grpc: self.is_grpc,
             is_upgrade: head::asks_for_websocket(head),
             timeouts: engine.timeouts,

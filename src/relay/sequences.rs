@@ -3,6 +3,8 @@
 //! In: what a request says of its sequence, and where the rules would send it. Out: the engine that began the sequence, while
 //! it is remembered. All workers share what is known; only requests that name a sequence look.
 
+use std::sync::Arc;
+
 use greylag_filters::facts;
 use greylag_filters::followed::Followed;
 use greylag_filters::rules::{Decision, EngineId, How};
@@ -18,6 +20,27 @@ const MOST: usize = 10_000;
 
 type Key = (Option<Box<str>>, SequenceId);
 
+/// The sequence that a request belongs to.
+#[derive(Debug, Clone)]
+pub struct Sequence {
+    key: Key,
+    starts: bool,
+    ends: bool,
+}
+
+impl Sequence {
+    /// As the request's facts name it.
+    pub fn of(facts: Option<&facts::Body>) -> Option<Sequence> {
+        let facts = facts?;
+        let asked = facts.triton.as_ref()?;
+        Some(Sequence {
+            key: (facts.model.clone(), asked.sequence.clone()?),
+            starts: asked.starts_sequence,
+            ends: asked.ends_sequence,
+        })
+    }
+}
+
 /// The engines of sequences.
 #[derive(Debug)]
 pub struct Sequences(Mutex<Followed<Key>>);
@@ -26,12 +49,6 @@ impl Default for Sequences {
     fn default() -> Self {
         Sequences(Mutex::new(Followed::new(MOST)))
     }
-}
-
-fn key(facts: Option<&facts::Body>) -> Option<Key> {
-    let facts = facts?;
-    let sequence = facts.triton.as_ref()?.sequence.clone()?;
-    Some((facts.model.clone(), sequence))
 }
 
 fn engine(snapshot: &Snapshot, name: &str) -> Option<EngineId> {
@@ -44,16 +61,17 @@ fn engine(snapshot: &Snapshot, name: &str) -> Option<EngineId> {
 pub fn follow(
     worker: &Worker,
     exchange: &Exchange,
-    facts: Option<&facts::Body>,
+    sequence: Option<&Sequence>,
     decision: &mut Decision,
 ) {
-    let Some(key) = key(facts) else { return };
-    let starts = facts.is_some_and(|facts| {
-        let asked = facts.triton.as_ref();
-        asked.is_some_and(|asked| asked.starts_sequence)
-    });
-    let begun = worker.shared.sequences.0.lock().engine(&key).cloned();
-    if let (Some(name), false) = (begun, starts)
+    let Some(Sequence {
+        key, starts: false, ..
+    }) = sequence
+    else {
+        return;
+    };
+    let begun = worker.shared.sequences.0.lock().engine(key).cloned();
+    if let Some(name) = begun
         && let Some(engine) = engine(&exchange.snapshot, &name)
     {
         decision.engine = engine;
@@ -61,20 +79,12 @@ pub fn follow(
     }
 }
 
-/// Notes which engine has the sequence of a request, or that it ends with it.
-pub fn note(worker: &Worker, exchange: &Exchange, facts: Option<&facts::Body>, engine: EngineId) {
-    let Some(key) = key(facts) else { return };
-    let ends = facts.is_some_and(|facts| {
-        let asked = facts.triton.as_ref();
-        asked.is_some_and(|asked| asked.ends_sequence)
-    });
-    let name = exchange.snapshot.rules.engines()[engine.index()]
-        .name
-        .clone();
+/// Notes that `engine` has answered a request of the sequence, or that it ends with that.
+pub fn note(worker: &Worker, sequence: &Sequence, engine: &Arc<str>) {
     let mut sequences = worker.shared.sequences.0.lock();
-    if ends {
-        sequences.end(&key);
+    if sequence.ends {
+        sequences.end(&sequence.key);
     } else {
-        sequences.begin(key, name);
+        sequences.begin(sequence.key.clone(), engine.clone());
     }
 }

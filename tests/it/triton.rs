@@ -286,3 +286,29 @@ async fn a_sequence_stays_with_the_engine_that_began_it() {
     }
     assert_eq!(began.len(), 2);
 }
+
+#[tokio::test]
+async fn a_sequence_goes_on_with_the_engine_that_took_its_first_request() {
+    let engine = Engine::start(Settings::default()).await.unwrap();
+    let away = greylag_sim::refusing_address().await.unwrap();
+    let mut rules = engines(&[("one", engine.address()), ("away", away.address())]);
+    rules["splits"] = serde_json::json!([{
+        "name": "s", "weights": { "one": 1, "away": 1 }, "force": { "header": "x-gray-strategy" },
+    }]);
+    let greylag = Greylag::start(&rules.to_string());
+    let mut client = Client::to(greylag.address()).await;
+    let asked = r#"{"inputs":[{"name":"X","shape":[1,1],"datatype":"FP32","data":[1]}],"parameters":{"sequence_id":7}}"#;
+    for _ in 0..3 {
+        let answer = client
+            .post("/v2/models/affine/infer", &["x-gray-strategy: away"], asked)
+            .await;
+        assert_eq!(answer.status, 200, "{}", answer.text());
+    }
+    let records = greylag.records_of(3).await;
+    assert_eq!(records[0].how, Some(How::Fallback));
+    assert!(
+        records[1..]
+            .iter()
+            .all(|turn| turn.how == Some(How::Sequence))
+    );
+}
