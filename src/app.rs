@@ -83,7 +83,7 @@ impl App {
             store: Arc::new(store),
             origin,
             telemetry,
-            budget: Budget::new(config.limits.memory.bytes()),
+            budget: Budget::new(config.body_memory()),
             pools: Pools::default(),
             sequences: Sequences::default(),
             trusted: config.trusted.clone(),

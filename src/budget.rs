@@ -23,6 +23,11 @@ impl Budget {
         })
     }
 
+    /// All there is, in bytes.
+    pub fn limit(&self) -> u64 {
+        self.limit
+    }
+
     /// The bytes in use.
     pub fn taken(&self) -> u64 {
         self.taken.load(Ordering::Relaxed)

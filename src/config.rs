@@ -22,6 +22,8 @@ use serde::{Deserialize, Serialize};
 
 pub use read::Fault;
 
+use crate::telemetry::log;
+
 /// The configuration file.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -142,6 +144,25 @@ pub enum Forwarded {
     Append,
 }
 
+impl Config {
+    /// What `limits.memory` leaves for bodies, in bytes.
+    pub fn body_memory(&self) -> u64 {
+        let Limits { memory, ring, .. } = &self.limits;
+        memory
+            .bytes()
+            .saturating_sub(ring.bytes())
+            .saturating_sub(self.log_memory())
+    }
+
+    // What the log may hold before it is written, in bytes.
+    fn log_memory(&self) -> u64 {
+        match self.telemetry.log.format {
+            LogFormat::Off => 0,
+            LogFormat::Json => log::ROOM as u64,
+        }
+    }
+}
+
 impl Listener {
     /// The mode of a unix socket.
     pub fn mode(&self) -> u32 {
@@ -232,8 +253,8 @@ pub struct Limits {
     /// The longest request body that is gathered, and so can be looked into and edited. Longer ones are passed on as
     /// they come. Default: `64MiB`.
     pub body: Size,
-    /// All that gathered bodies may hold together; past it requests are refused with 503. A body that is longer than
-    /// this alone is passed on as it comes. Default: `512MiB`.
+    /// What gathered bodies, `ring` and the log's buffer (1 MiB) may hold together. What the latter two leave is for bodies:
+    /// past it requests are refused with 503, and one that is longer alone is passed on as it comes. Default: `512MiB`.
     pub memory: Size,
     /// Client connections at a time; past it connections are refused with 503. Default: 10000.
     pub connections: u64,

@@ -5,6 +5,7 @@
 //! end are watched in the same `select!`, so that none of them is noticed late.
 
 pub mod answer;
+pub mod attempts;
 pub mod body;
 pub mod call;
 pub mod caller;

@@ -38,6 +38,8 @@ pub enum Reason {
     EngineUnreachable,
     /// The engine is down, and the split says `on_unhealthy: fail`.
     EngineUnhealthy,
+    /// The engine has as many requests as its `pool.requests` allows.
+    EngineFull,
     /// The engine's `api_key_file` holds no key.
     NoApiKey,
     /// The engine closed or reset the connection without an answer.
@@ -84,6 +86,7 @@ impl Reason {
             Reason::TooManyConnections => "too_many_connections",
             Reason::EngineUnreachable => "engine_unreachable",
             Reason::EngineUnhealthy => "engine_unhealthy",
+            Reason::EngineFull => "engine_full",
             Reason::NoApiKey => "no_api_key",
             Reason::EngineClosed => "engine_closed",
             Reason::EngineGarbage => "engine_garbage",
@@ -122,6 +125,7 @@ impl Reason {
             Reason::MemorySpent
             | Reason::TooManyConnections
             | Reason::EngineUnhealthy
+            | Reason::EngineFull
             | Reason::Drained => 503,
             Reason::FirstByteTimeout
             | Reason::IdleTimeout

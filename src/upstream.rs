@@ -17,7 +17,7 @@ pub mod standing;
 pub mod target;
 pub mod watch;
 
-pub use call::{Broken, Call, Reach};
+pub use call::{Broken, Call, Limits, Reach, Untouched};
 pub use key::ApiKey;
 pub use pool::{Pool, Pools};
-pub use target::{Speaks, Target};
+pub use target::{Speaks, Target, UnderWay};

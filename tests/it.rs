@@ -69,6 +69,8 @@ mod observe;
 mod pairs;
 #[path = "it/payload.rs"]
 mod payload;
+#[path = "it/pool.rs"]
+mod pool;
 #[path = "it/promtool.rs"]
 mod promtool;
 #[path = "it/proxy_protocol.rs"]
@@ -95,5 +97,7 @@ mod tunnel;
 mod unix;
 #[path = "it/uploads.rs"]
 mod uploads;
+#[path = "it/whole_calls.rs"]
+mod whole_calls;
 #[path = "it/workers.rs"]
 mod workers;

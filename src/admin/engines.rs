@@ -66,6 +66,8 @@ struct Place {
     // seconds ago
     since: f64,
     addresses: Vec<Address>,
+    // requests under way, of all workers
+    requests: u64,
     pool: Connections,
     #[serde(skip_serializing_if = "Option::is_none")]
     probe: Option<Probe>,
@@ -105,6 +107,7 @@ impl Place {
             reason: shown.reason,
             since: ago(now, shown.since),
             addresses: addresses(target, &known, now),
+            requests: target.under_way(),
             pool: Connections {
                 idle: pool.idle,
                 http2: pool.connections,

@@ -111,6 +111,14 @@ impl Config {
         size("limits.body", limits.body);
         size("limits.memory", limits.memory);
         size("limits.event", limits.event);
+        if limits.memory.bytes() > 0 && self.body_memory() == 0 {
+            let (ring, log) = (limits.ring, Size::new(self.log_memory()));
+            let what = format!(
+                "found {}, of which limits.ring ({ring}) and the log's buffer ({log}) leave nothing for bodies",
+                limits.memory
+            );
+            problems.add("limits.memory", what);
+        }
         let mut period = |path: &str, period: Period, least: Duration| {
             if period.get() < least {
                 problems.add(path, format!("found {period}, it must be longer than 0s"));

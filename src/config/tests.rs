@@ -249,6 +249,19 @@ f.yaml:19:3: rules.default_engine: engine \"stabel\" is not defined (defined: \"
 }
 
 #[test]
+fn memory_must_leave_something_for_bodies() {
+    check(
+        "limits: { memory: 9MiB }\n",
+        "f.yaml:1:11: limits.memory: found 9MiB, of which limits.ring (8MiB) and the log's buffer (1MiB) leave nothing for bodies",
+    );
+    check("limits: { memory: 10MiB }\n", "nothing");
+    check(
+        "limits: { memory: 1B, ring: 0B }\ntelemetry: { log: { format: off } }\n",
+        "nothing",
+    );
+}
+
+#[test]
 fn an_address_is_listened_on_once() {
     check(
         "listen:\n  - { address: \"0.0.0.0:8000\" }\n  - { address: \"127.0.0.1:8000\" }\nobserve: { address: \"127.0.0.1:9901\" }\n",

@@ -1,8 +1,8 @@
 //! The request's body: gathered before an engine is chosen, or passed on as it comes.
 //!
 //! In: a client whose head is read. Out: the whole body, within `limits.body` and the memory that is left, or its
-//! beginning. Only bodies of inference routes are gathered: an engine needs those whole anyway, and what they say
-//! decides where they go.
+//! beginning. Bodies of inference routes are gathered: an engine needs those whole anyway, and what they say decides where
+//! they go. Others that come with their head are whole too, and can be sent again if a pooled connection had gone stale.
 
 use bytes::{Bytes, BytesMut};
 use greylag_filters::route::Route;
@@ -13,7 +13,7 @@ use super::client::Client;
 use super::cut::Cut;
 use super::head;
 use super::stop::Stop;
-use super::{Worker, call, health};
+use super::{Shared, Worker, call, health};
 use crate::budget::BudgetShare;
 use crate::exchange::Exchange;
 use crate::reply::Reason;
@@ -41,10 +41,31 @@ pub async fn take(
     invite(client);
     let length = head::content_length(client.head());
     let limit = longest(worker);
-    if !is_gathered(exchange, client) || length.is_some_and(|length| length > limit) {
+    if length.is_some_and(|length| length > limit) {
         return Ok(Body::Streamed(Bytes::new(), share));
     }
+    if !is_gathered(exchange, client) {
+        return come(exchange, client, share).await;
+    }
     gather(worker, exchange, client, cut, share).await
+}
+
+// What has come with the head; that may be all of it.
+async fn come(
+    exchange: &mut Exchange,
+    client: &mut Client,
+    mut share: BudgetShare,
+) -> Result<Body, Stop> {
+    let piece = tokio::select! {
+        biased;
+        piece = client.read_body() => piece?.unwrap_or_default(),
+        () = std::future::ready(()) => Bytes::new(),
+    };
+    if client.is_body_read() && share.grow(piece.len() as u64) {
+        exchange.record.times.request = Some(exchange.now());
+        return Ok(Body::Whole(piece, share));
+    }
+    Ok(Body::Streamed(piece, share))
 }
 
 // Of gRPC's calls those of one message are: a conversation has no end to wait for.
@@ -58,8 +79,8 @@ fn is_gathered(exchange: &Exchange, client: &Client) -> bool {
 
 // What could never be held in memory is not begun to be: trying again would not help.
 fn longest(worker: &Worker) -> u64 {
-    let limits = &worker.shared.limits;
-    limits.body.bytes().min(limits.memory.bytes())
+    let Shared { limits, budget, .. } = &*worker.shared;
+    limits.body.bytes().min(budget.limit())
 }
 
 async fn gather(
@@ -81,7 +102,10 @@ async fn gather(
         let size = (first.len().max(rest.len()) + piece.len()) as u64;
         // What makes it too long is passed on at once, and never held.
         if size <= limit && !share.grow(piece.len() as u64) {
-            let message = format!("all of limits.memory ({}) is in use", limits.memory);
+            let message = format!(
+                "all that limits.memory ({}) leaves for bodies is in use",
+                limits.memory
+            );
             return Err(Stop::refuse(Reason::MemorySpent, message));
         }
         if first.is_empty() && rest.is_empty() {

@@ -12,7 +12,7 @@ use greylag_filters::grpc;
 use greylag_filters::json;
 use greylag_filters::meter::Unmetered;
 use greylag_filters::route::{self, Route};
-use greylag_filters::rules::engine::{Engine, Host, Timeouts};
+use greylag_filters::rules::engine::{Engine, Host, Pool, Timeouts};
 use greylag_filters::rules::{Decision, EngineId, How, Request as Asked};
 use greylag_filters::trace::{self, Trace};
 use greylag_filters::triton;
@@ -29,7 +29,7 @@ use crate::budget::BudgetShare;
 use crate::exchange::Exchange;
 use crate::record::bounded;
 use crate::reply::Reason;
-use crate::upstream::{ApiKey, Target};
+use crate::upstream::{ApiKey, Broken, Call, Limits, Reach, Target, UnderWay};
 
 /// A request, ready to be sent.
 pub struct Request {
@@ -49,6 +49,10 @@ pub struct Request {
     pub is_upgrade: bool,
     /// How long the engine is waited for.
     pub timeouts: Timeouts,
+    // what may be open to the engine
+    pool: Pool,
+    // its place among the requests that the engine has, once it has one
+    under_way: Option<UnderWay>,
     /// What the exchange is called: the engine's tag, unless the rules leave that open.
     pub tag: Arc<str>,
     /// The engine's own `Host`, unless the caller's is kept.
@@ -114,6 +118,33 @@ impl Request {
             let _ = head.insert_header(name, value);
         }
         head
+    }
+
+    /// Opens a call to its engine, as one of the requests that it may have at a time.
+    ///
+    /// # Errors
+    /// It has as many already, or there is no connection to be had.
+    pub async fn open(&mut self, worker: &Worker, reach: Reach) -> Result<Call, Broken> {
+        if self.under_way.is_none() {
+            self.under_way = Some(self.begin()?);
+        }
+        let limits = Limits {
+            connect: self.timeouts.connect,
+            pool: self.pool,
+        };
+        let clock = &worker.shared.origin;
+        Call::open(&worker.pool, &self.target, limits, reach, clock).await
+    }
+
+    fn begin(&self) -> Result<UnderWay, Broken> {
+        let begun = self.target.begin(self.pool.requests);
+        begun.ok_or_else(|| {
+            let most = self.pool.requests.unwrap_or_default();
+            let name = &self.target.name;
+            Broken::Full(format!(
+                "{name} has {most} requests under way, as many as its pool.requests allows"
+            ))
+        })
     }
 
     /// Takes over what bounds the memory of another request for the same body.
@@ -234,6 +265,8 @@ impl Draft {
             is_grpc: self.is_grpc,
             is_upgrade: head::asks_for_websocket(head),
             timeouts: engine.timeouts,
+            pool: engine.pool,
+            under_way: None,
             tag: self.named.clone().unwrap_or_else(|| engine.tag.clone()),
             host: match engine.host {
                 Host::Keep => None,

@@ -1,9 +1,7 @@
 //! The request's way to the engine, up to the head of the answer.
 //!
-//! In: a request. Out: an open call whose answer has begun. A request goes out a second time only if nothing was
-//! answered, all of it is in memory, and the connection was a pooled one that had gone stale: engines behind uvicorn
-//! close theirs after five seconds. It goes on to another engine, once, if its own takes no connection, or where a split says
-//! so answers 503.
+//! In: a request. Out: an open call whose answer has begun. What is in memory is sent and the client watched meanwhile; what
+//! is not is read from the client as the engine takes it.
 
 use std::time::Duration;
 
@@ -12,6 +10,7 @@ use http::StatusCode;
 use pingora_http::ResponseHeader;
 
 use super::Worker;
+use super::attempts::{self, Attempts, Failed};
 use super::client::{BODY_PAUSE, Client};
 use super::cut::Cut;
 use super::fallback;
@@ -53,20 +52,7 @@ pub async fn send(
         request,
         patience,
     };
-    let mut made = attempt.at_one_engine().await;
-    let failure = match &made {
-        Err(Stop::Broken(Broken::Unreachable(_))) => Some(RetryOn::Connect),
-        Ok((_, answered)) if attempt.is_busy(answered) => Some(RetryOn::Busy),
-        _ => None,
-    };
-    if let Some(was) = failure.and_then(|failure| attempt.goes_on(failure)) {
-        match (attempt.at_one_engine().await, &made) {
-            // An answer of 503 says more than that there was nobody else.
-            (Err(Stop::Broken(Broken::Unreachable(_))), Ok(_)) => attempt.goes_back(was),
-            (other, _) => made = other,
-        }
-    }
-    let (call, Answered { head, is_complete }) = made?;
+    let (call, Answered { head, is_complete }) = attempts::carry(&mut attempt).await?;
     let Attempt {
         mut request,
         patience,
@@ -105,30 +91,32 @@ struct Answered {
     is_complete: bool,
 }
 
-struct Failed {
-    stop: Stop,
-    // whether the engine has not looked at the request: a pooled connection had gone stale, or the engine said so
-    untouched: bool,
-}
+impl Attempts for Attempt<'_> {
+    type Answered = (Call, Answered);
 
-impl Attempt<'_> {
-    // At the request's engine: once, or twice if it has not looked at the first.
-    async fn at_one_engine(&mut self) -> Result<(Call, Answered), Stop> {
-        let made = match self.make(false).await {
-            Err(Failed {
-                stop: Stop::Broken(_),
-                untouched: true,
-            }) if self.request.is_whole => self.make(true).await,
-            other => other,
-        };
-        let (call, answered) = made.map_err(|failed| failed.stop)?;
-        let status = answered.head.status.as_u16();
-        fallback::answered(self.worker, self.exchange, &self.request, status);
-        Ok((call, answered))
+    async fn make(&mut self, fresh: bool) -> Result<Self::Answered, Failed> {
+        self.exchange.record.attempts += 1;
+        let mut call = self.open(fresh).await?;
+        self.exchange.record.reused = call.is_reused();
+        match self.talk(&mut call).await {
+            Ok(answered) => {
+                let status = answered.head.status.as_u16();
+                fallback::answered(self.worker, self.exchange, &self.request, status);
+                Ok((call, answered))
+            }
+            Err(stop) => Err(Failed {
+                stop,
+                untouched: attempts::is_untouched(call.untouched(), self.exchange),
+            }),
+        }
+    }
+
+    fn request(&self) -> &Request {
+        &self.request
     }
 
     // What has been read of the client's body and sent cannot be sent again.
-    fn is_busy(&self, answered: &Answered) -> bool {
+    fn is_busy(&self, (_, answered): &Self::Answered) -> bool {
         answered.head.status == StatusCode::SERVICE_UNAVAILABLE && self.request.is_whole
     }
 
@@ -143,34 +131,20 @@ impl Attempt<'_> {
         fallback::go_back(self.exchange, &mut self.request, was);
         self.patience = patience(self.exchange, &self.request);
     }
+}
 
-    async fn make(&mut self, fresh: bool) -> Result<(Call, Answered), Failed> {
-        self.exchange.record.attempts += 1;
-        let mut call = self.open(fresh).await.map_err(|stop| Failed {
-            stop,
-            untouched: false,
-        })?;
-        self.exchange.record.reused = call.is_reused();
-        match self.talk(&mut call).await {
-            Ok(answered) => Ok((call, answered)),
-            Err(stop) => Err(Failed {
-                stop,
-                untouched: call.is_untouched(),
-            }),
-        }
-    }
-
+impl Attempt<'_> {
     async fn open(&mut self, fresh: bool) -> Result<Call, Stop> {
         let before = self.exchange.now();
-        let limit = self.request.timeouts.connect;
+        let is_whole = self.request.is_whole;
         let reach = match (self.request.is_upgrade, fresh) {
             (true, _) => Reach::Http1,
             (false, true) => Reach::Fresh,
-            (false, false) => Reach::Any,
+            (false, false) if is_whole => Reach::Any,
+            (false, false) => Reach::Certain,
         };
-        let clock = &self.worker.shared.origin;
-        let open = Call::open(&self.worker.pool, &self.request.target, limit, reach, clock);
-        let opened = if self.request.is_whole {
+        let open = self.request.open(self.worker, reach);
+        let opened = if is_whole {
             tokio::select! {
                 biased;
                 call = open => call.map_err(Stop::from),

@@ -101,6 +101,10 @@ impl Stop {
                     format!("no connection to engine {what}"),
                 ),
             ),
+            Stop::Broken(Broken::Full(what)) => told(
+                End::Refused,
+                Refusal::new(Reason::EngineFull, format!("engine {what}")),
+            ),
             Stop::Broken(Broken::Closed) => told(
                 End::EngineClosed,
                 Refusal::new(

@@ -17,7 +17,7 @@ use super::line;
 use crate::record::Record;
 
 /// The most that waits to be written, in bytes.
-const ROOM: usize = 1 << 20;
+pub const ROOM: usize = 1 << 20;
 /// How long a line may wait before it is written.
 const PAUSE: Duration = Duration::from_millis(50);
 

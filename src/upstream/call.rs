@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use greylag_filters::framing::Framing;
+use greylag_filters::rules::engine::Pool as PoolLimits;
 use http::HeaderMap;
 use pingora_http::{RequestHeader, ResponseHeader};
 use tokio::time::timeout;
@@ -33,6 +34,8 @@ pub enum Call {
 pub enum Broken {
     /// There is no connection to be had.
     Unreachable(String),
+    /// The engine has as many requests as it may have at a time.
+    Full(String),
     /// The engine closed the connection before its answer was whole.
     Closed,
     /// The engine reset the connection, or the stream.
@@ -43,11 +46,31 @@ pub enum Broken {
     Unsayable,
 }
 
+/// What bounds the way to an engine.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// How long a connection is waited for.
+    pub connect: Duration,
+    /// What may be open and kept.
+    pub pool: PoolLimits,
+}
+
+/// How it is known that an engine has not looked at a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Untouched {
+    /// The engine said so.
+    Refused,
+    /// The pooled connection broke and nothing had come on it: as far as can be told it had gone stale.
+    Stale,
+}
+
 /// Which connections to an engine will do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
     /// Any, those of the pool first.
     Any,
+    /// For what cannot be sent twice: no idle HTTP/1.1 connection, which may have gone stale.
+    Certain,
     /// A new one.
     Fresh,
     /// A new one that speaks HTTP/1.1, which alone can be switched to another protocol.
@@ -66,14 +89,14 @@ impl From<io::Error> for Broken {
 
 impl Call {
     /// A connection to `target`, or a place on one, of the kind that `reach` asks for: to the first of its addresses that
-    /// answers, within `limit` each. What failed is noted, so that others need not find it out. Cancel-safe.
+    /// answers, within `limits.connect` each. What failed is noted, so that others need not find it out. Cancel-safe.
     ///
     /// # Errors
     /// [`Broken::Unreachable`] with the last address's error.
     pub async fn open(
         pool: &Pool,
         target: &Target,
-        limit: Duration,
+        limits: Limits,
         reach: Reach,
         clock: &Origin,
     ) -> Result<Call, Broken> {
@@ -87,6 +110,7 @@ impl Call {
                 target.address.authority()
             ))
         };
+        let limit = limits.connect;
         let addresses = match timeout(limit, target.addresses()).await {
             Ok(Ok(addresses)) => addresses,
             Ok(Err(error)) => return Err(unreachable(format!("name not resolved: {error}"))),
@@ -94,7 +118,7 @@ impl Call {
         };
         let mut last = String::from("no address");
         for address in addresses.in_turn(|| clock.now()) {
-            let opened = within(limit, Call::at(pool, target, address, reach)).await;
+            let opened = within(limit, Call::at(pool, target, address, (reach, limits.pool))).await;
             match opened {
                 Ok(call) => return Ok(call),
                 Err(error) => {
@@ -111,21 +135,26 @@ impl Call {
         pool: &Pool,
         target: &Target,
         address: SocketAddr,
-        reach: Reach,
+        (reach, limits): (Reach, PoolLimits),
     ) -> io::Result<Call> {
         let key = target.key(address);
-        if reach == Reach::Any {
-            if let Some(call) = h2::Call::reuse(pool, key, target.scheme()).await {
-                return Ok(Call::H2(Box::new(call)));
-            }
-            if let Some(link) = pool.take(key) {
-                return Ok(Call::H1(Box::new(h1::Call::on(link, true))));
-            }
+        let may_share = matches!(reach, Reach::Any | Reach::Certain);
+        if may_share
+            && let Some(call) = h2::Call::reuse(pool, key, limits.streams, target.scheme()).await
+        {
+            return Ok(Call::H2(Box::new(call)));
         }
-        let _turn = match target.is_shared() && reach == Reach::Any {
+        if reach == Reach::Any
+            && let Some(mut link) = pool.take(key)
+        {
+            link.limits = limits;
+            return Ok(Call::H1(Box::new(h1::Call::on(link, true))));
+        }
+        let _turn = match target.is_shared() && may_share {
             true => {
                 let turn = pool.turn(key).await;
-                if let Some(call) = h2::Call::reuse(pool, key, target.scheme()).await {
+                let reused = h2::Call::reuse(pool, key, limits.streams, target.scheme());
+                if let Some(call) = reused.await {
                     return Ok(Call::H2(Box::new(call)));
                 }
                 Some(turn)
@@ -134,7 +163,10 @@ impl Call {
         };
         let (socket, speaks) = target.connect(address, reach == Reach::Http1).await?;
         Ok(match speaks {
-            Speaks::Http1 => Call::H1(Box::new(h1::Call::on(Link::on(socket, key), false))),
+            Speaks::Http1 => {
+                let link = Link::on(socket, key, limits);
+                Call::H1(Box::new(h1::Call::on(link, false)))
+            }
             Speaks::H2 => Call::H2(Box::new(
                 h2::Call::begin(pool, key, target.scheme(), socket).await?,
             )),
@@ -149,12 +181,11 @@ impl Call {
         }
     }
 
-    /// Whether the request surely was not looked at, as far as can be told: the pooled connection had gone stale, or the
-    /// engine has said so.
-    pub fn is_untouched(&self) -> bool {
+    /// Whether the request was not looked at, after a break that came before its answer.
+    pub fn untouched(&self) -> Option<Untouched> {
         match self {
-            Call::H1(call) => call.is_stale(),
-            Call::H2(call) => call.is_refused(),
+            Call::H1(call) => call.is_stale().then_some(Untouched::Stale),
+            Call::H2(call) => call.untouched(),
         }
     }
 

@@ -21,7 +21,7 @@ use pingora_http::{RequestHeader, ResponseHeader};
 use tokio::time::{sleep, timeout};
 
 use super::Pool;
-use super::call::{Broken, gather};
+use super::call::{Broken, Untouched, gather};
 use super::pool::{Lane, Road};
 use super::target::Key;
 use crate::socket::Socket;
@@ -53,7 +53,7 @@ pub struct Call {
 pub struct Up {
     // none before the head is written, and after the end
     out: Option<SendStream<Bytes>>,
-    refused: bool,
+    fate: Fate,
 }
 
 /// The answer's way.
@@ -65,14 +65,28 @@ pub struct Down {
     trailers: Option<HeaderMap>,
     // a break that came together with the bytes before it
     failed: Option<Broken>,
+    fate: Fate,
+}
+
+// What a break says of the request.
+#[derive(Default)]
+struct Fate {
+    // the engine has not looked at it (RFC 9113 §8.7)
     refused: bool,
+    // the connection broke under it
+    lost: bool,
 }
 
 impl Call {
-    /// A place on a connection of the pool that has room.
-    pub(super) async fn reuse(pool: &Pool, key: Key, scheme: Scheme) -> Option<Call> {
+    /// A place on a connection of the pool that has room, `streams` at most on each.
+    pub(super) async fn reuse(
+        pool: &Pool,
+        key: Key,
+        streams: usize,
+        scheme: Scheme,
+    ) -> Option<Call> {
         loop {
-            let mut lane = pool.lane(key)?;
+            let mut lane = pool.lane(key, streams)?;
             let ready = poll_fn(|cx| lane.requests.poll_ready(cx)).await;
             if ready.is_ok() {
                 return Some(Call::on(lane, scheme, true));
@@ -119,7 +133,7 @@ impl Call {
             reused,
             up: Up {
                 out: None,
-                refused: false,
+                fate: Fate::default(),
             },
             down: Down {
                 response: None,
@@ -127,7 +141,7 @@ impl Call {
                 body: None,
                 trailers: None,
                 failed: None,
-                refused: false,
+                fate: Fate::default(),
             },
         }
     }
@@ -141,9 +155,14 @@ impl Call {
         self.reused
     }
 
-    /// Whether the engine said that it has not looked at the request (RFC 9113 §8.7).
-    pub(super) fn is_refused(&self) -> bool {
-        self.up.refused || self.down.refused
+    /// Whether the request was not looked at, after a break that came before its answer.
+    pub fn untouched(&self) -> Option<Untouched> {
+        let (up, down) = (&self.up.fate, &self.down.fate);
+        if up.refused || down.refused {
+            Some(Untouched::Refused)
+        } else {
+            (self.reused && (up.lost || down.lost)).then_some(Untouched::Stale)
+        }
     }
 
     /// Writes the request's head.
@@ -154,7 +173,7 @@ impl Call {
         let request = request(head, self.scheme.clone()).ok_or(Broken::Unsayable)?;
         let is_all = framing == Framing::None;
         let sent = self.lane.requests.send_request(request, is_all);
-        let (response, out) = sent.map_err(|error| broken(&error, &mut self.up.refused))?;
+        let (response, out) = sent.map_err(|error| broken(&error, &mut self.up.fate))?;
         self.down.response = Some(response);
         self.up.out = Some(out).filter(|_| !is_all);
         Ok(())
@@ -209,11 +228,11 @@ impl Up {
             };
             let window = match ready!(poll_window(out, cx, piece.len())) {
                 Ok(window) => window,
-                Err(Some(error)) => return Poll::Ready(Err(broken(&error, &mut self.refused))),
+                Err(Some(error)) => return Poll::Ready(Err(broken(&error, &mut self.fate))),
                 Err(None) => return Poll::Ready(Err(Broken::Reset)),
             };
             let sent = out.send_data(piece.split_to(window), false);
-            sent.map_err(|error| broken(&error, &mut self.refused))?;
+            sent.map_err(|error| broken(&error, &mut self.fate))?;
         }
         Poll::Ready(Ok(()))
     }
@@ -227,7 +246,7 @@ impl Up {
             return Ok(());
         };
         let ended = out.send_data(Bytes::new(), true);
-        ended.map_err(|error| broken(&error, &mut self.refused))
+        ended.map_err(|error| broken(&error, &mut self.fate))
     }
 }
 
@@ -249,7 +268,7 @@ impl Down {
         };
         let answer = ready!(Pin::new(response).poll(cx));
         self.response = None;
-        let answer = answer.map_err(|error| broken(&error, &mut self.refused))?;
+        let answer = answer.map_err(|error| broken(&error, &mut self.fate))?;
         let (parts, body) = answer.into_parts();
         self.body = Some(body);
         Poll::Ready(Ok(Box::new(ResponseHeader::from(parts))))
@@ -290,10 +309,10 @@ impl Down {
                 let _ = body.flow_control().release_capacity(piece.len());
                 Poll::Ready(Ok(true))
             }
-            Some(Err(error)) => Poll::Ready(Err(broken(&error, &mut self.refused))),
+            Some(Err(error)) => Poll::Ready(Err(broken(&error, &mut self.fate))),
             None => {
                 let trailers = ready!(body.poll_trailers(cx));
-                self.trailers = trailers.map_err(|error| broken(&error, &mut self.refused))?;
+                self.trailers = trailers.map_err(|error| broken(&error, &mut self.fate))?;
                 self.body = None;
                 Poll::Ready(Ok(false))
             }
@@ -306,10 +325,11 @@ impl Down {
     }
 }
 
-// What an error means, and whether it says that the request was not looked at.
-fn broken(error: &h2::Error, refused: &mut bool) -> Broken {
-    *refused |=
+// What an error means, and what it says of the request.
+fn broken(error: &h2::Error, fate: &mut Fate) -> Broken {
+    fate.refused |=
         error.reason() == Some(Reason::REFUSED_STREAM) || (error.is_go_away() && error.is_remote());
+    fate.lost |= error.is_io();
     if error.is_io() {
         Broken::Closed
     } else if error.is_remote() {

@@ -10,6 +10,7 @@ use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use greylag_filters::rules::engine::Pool;
 use tokio::io::{AsyncRead, ReadBuf};
 
 use super::target::Key;
@@ -25,6 +26,8 @@ pub struct Link {
     stream: Socket,
     /// Where it leads.
     pub key: Key,
+    /// What may be kept of connections that lead there, as the rules of its last request say.
+    pub limits: Pool,
     /// What goes out before the next read.
     pub outbox: Outbox,
     /// What came and has not been looked at: the beginning of an answer, as a rule nothing.
@@ -35,10 +38,11 @@ pub struct Link {
 
 impl Link {
     /// On a new connection.
-    pub fn on(stream: Socket, key: Key) -> Link {
+    pub fn on(stream: Socket, key: Key, limits: Pool) -> Link {
         Link {
             stream,
             key,
+            limits,
             outbox: Outbox::default(),
             inbox: Vec::new(),
             received: 0,
@@ -161,7 +165,13 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (near, far) = tokio::join!(TcpStream::connect(address), listener.accept());
-        let link = Link::on(Socket::Tcp(near.unwrap()), (0, address));
+        let limits = Pool {
+            requests: None,
+            idle: 1,
+            idle_seconds: 1,
+            streams: 1,
+        };
+        let link = Link::on(Socket::Tcp(near.unwrap()), (0, address), limits);
         (link, far.unwrap().0)
     }
 

@@ -17,14 +17,8 @@ use tokio::sync::OwnedMutexGuard;
 use super::link::Link;
 use super::target::Key;
 
-/// How long a connection may be idle: three to four rounds of this long. uvicorn, in front of vLLM and SGLang, closes
-/// after 5 s.
-const IDLE: (u64, Duration) = (4, Duration::from_secs(1));
-/// Idle connections to one address.
-const MOST: usize = 1024;
-
-/// Requests at a time on one HTTP/2 connection; the engine may allow fewer.
-const LANES: usize = 100;
+/// How often what is idle grows older: what may be idle for n seconds leaves after n rounds, the first of which may be short.
+const ROUND: Duration = Duration::from_secs(1);
 /// So many rounds an HTTP/2 connection may be idle.
 const IDLE_ROAD: u64 = 60;
 
@@ -48,8 +42,7 @@ struct Idle {
 
 impl Idle {
     fn is_fresh(&self, round: u64) -> bool {
-        let (rounds, _) = IDLE;
-        round - self.since < rounds
+        round - self.since < self.link.limits.idle_seconds
     }
 }
 
@@ -156,11 +149,11 @@ impl Drop for Lane {
 }
 
 impl Pool {
-    /// A place on a connection to this place that has room.
-    pub fn lane(&self, key: Key) -> Option<Lane> {
+    /// A place on a connection to this place that has room: fewer than `most` requests, and than the engine allows.
+    pub fn lane(&self, key: Key, most: usize) -> Option<Lane> {
         let mut roads = self.roads.lock();
         let kept = roads.get_mut(&key)?.iter_mut().find(|kept| {
-            let most = LANES.min(kept.requests.current_max_send_streams());
+            let most = most.min(kept.requests.current_max_send_streams());
             !kept.road.0.closed.load(Ordering::Relaxed)
                 && kept.road.0.running.load(Ordering::Relaxed) < most
         })?;
@@ -200,12 +193,16 @@ impl Pool {
         None
     }
 
-    /// Keeps a connection for later.
+    /// Keeps a connection for later, if its limits let it.
     pub fn put(&self, link: Link) {
         let since = self.round.load(Ordering::Relaxed);
+        let most = match link.limits.idle_seconds {
+            0 => 0,
+            _ => link.limits.idle,
+        };
         let mut all = self.idle.lock();
         let idle = all.entry(link.key).or_default();
-        if idle.len() < MOST {
+        if idle.len() < most {
             idle.push(Idle { link, since });
         }
     }
@@ -234,9 +231,8 @@ impl Pool {
 
     /// Closes what has been idle for too long, for as long as it is polled; without it nothing is ever too old.
     pub async fn prune(self: Arc<Self>) {
-        let (_, pause) = IDLE;
         loop {
-            tokio::time::sleep(pause).await;
+            tokio::time::sleep(ROUND).await;
             let round = self.round.fetch_add(1, Ordering::Relaxed) + 1;
             self.idle.lock().retain(|_, idle| {
                 idle.retain(|idle| idle.is_fresh(round));
@@ -261,6 +257,7 @@ impl Pool {
 mod tests {
     use super::*;
     use crate::socket::Socket;
+    use greylag_filters::rules::engine::Pool as Limits;
     use tokio::net::{TcpListener, TcpStream};
 
     const PLACE: Key = (
@@ -272,7 +269,37 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (near, far) = tokio::join!(TcpStream::connect(address), listener.accept());
-        (Link::on(Socket::Tcp(near.unwrap()), PLACE), far.unwrap().0)
+        let link = Link::on(Socket::Tcp(near.unwrap()), PLACE, limits(1024, 4));
+        (link, far.unwrap().0)
+    }
+
+    fn limits(idle: usize, idle_seconds: u64) -> Limits {
+        Limits {
+            requests: None,
+            idle,
+            idle_seconds,
+            streams: 100,
+        }
+    }
+
+    #[tokio::test]
+    async fn no_more_are_kept_than_their_limits_say() {
+        for (limits, kept) in [
+            (limits(2, 4), 2),
+            (limits(9, 4), 3),
+            (limits(9, 0), 0),
+            (limits(0, 4), 0),
+        ] {
+            let pool = Pool::default();
+            let mut far = Vec::new();
+            for _ in 0..3 {
+                let (mut link, peer) = pair().await;
+                link.limits = limits;
+                pool.put(link);
+                far.push(peer);
+            }
+            assert_eq!(pool.usage(PLACE).idle, kept, "{limits:?}");
+        }
     }
 
     #[tokio::test]

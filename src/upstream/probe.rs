@@ -9,13 +9,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use greylag_filters::framing::Framing;
 use greylag_filters::health::{self, Sign};
-use greylag_filters::rules::engine::Probe;
+use greylag_filters::rules::engine::{PoolRule, Probe};
 use http::{HeaderName, HeaderValue, header};
 use pingora_http::RequestHeader;
 use tokio::time::timeout;
 
 use super::standing::Probed;
-use super::{ApiKey, Broken, Call, Pool, Reach, Target};
+use super::{ApiKey, Broken, Call, Limits, Pool, Reach, Target};
 use crate::exchange::Origin;
 use crate::snapshot::Snapshot;
 
@@ -107,7 +107,7 @@ pub async fn probe(clock: &Origin, charge: &Charge) {
             (format!("{path} was answered {status}"), sign)
         }
         // Who finds no connection notes that there.
-        Ok(Err(Broken::Unreachable(what))) => (what, None),
+        Ok(Err(Broken::Unreachable(what) | Broken::Full(what))) => (what, None),
         Ok(Err(Broken::Closed | Broken::Reset)) => {
             (format!("{path}: the connection broke"), Some(Sign::Dead))
         }
@@ -148,7 +148,11 @@ pub async fn ask(
 ) -> Result<(Call, u16), Broken> {
     // A pool that nobody takes from: the connection closes with the call.
     let pool = Pool::default();
-    let mut call = Call::open(&pool, &charge.target, limit, Reach::Fresh, clock).await?;
+    let limits = Limits {
+        connect: limit,
+        pool: PoolRule::default().limits(),
+    };
+    let mut call = Call::open(&pool, &charge.target, limits, Reach::Fresh, clock).await?;
     let mut question = charge.question(path).ok_or(Broken::Garbage)?;
     if let Call::H1(_) = call {
         let _ = question.insert_header(header::CONNECTION, "close");

@@ -6,7 +6,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use greylag_filters::rules::Address;
@@ -34,6 +34,16 @@ pub type Key = (u64, SocketAddr);
 // Stands for the address of a unix socket, which has none.
 const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
+/// A request under way at an engine.
+#[derive(Debug)]
+pub struct UnderWay(Arc<Target>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.under_way.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// An engine, as a place.
 #[derive(Debug)]
 pub struct Target {
@@ -47,6 +57,7 @@ pub struct Target {
     tls: Option<tls::Client>,
     // whether HTTP/2 was spoken on the last connection
     shared: AtomicBool,
+    under_way: AtomicU64,
     // tells its connections in the pool from those of others
     number: u64,
     addresses: ArcSwap<Addresses>,
@@ -74,6 +85,7 @@ impl Target {
             name,
             tls: address.tls.then(|| tls::Client::new(tls, offers)),
             shared: AtomicBool::new(speaks == Speaks::H2),
+            under_way: AtomicU64::new(0),
             number: rand::random(),
             address,
             speaks,
@@ -89,6 +101,19 @@ impl Target {
             && self.address == *address
             && self.speaks == speaks
             && self.tls.as_ref().is_none_or(|client| client.rule() == tls)
+    }
+
+    /// Counts a request as under way, unless `most` are; over when what is returned is dropped.
+    pub fn begin(self: &Arc<Self>, most: Option<u32>) -> Option<UnderWay> {
+        let before = self.under_way.fetch_add(1, Ordering::Relaxed);
+        let begun = UnderWay(self.clone());
+        most.is_none_or(|most| before < u64::from(most))
+            .then_some(begun)
+    }
+
+    /// Requests under way.
+    pub fn under_way(&self) -> u64 {
+        self.under_way.load(Ordering::Relaxed)
     }
 
     /// What its connections to one of its addresses are kept under.

@@ -168,7 +168,7 @@ async fn a_body_over_the_limit_that_must_be_edited_is_refused() {
 
 #[tokio::test]
 async fn memory_that_is_spent_is_refused_and_comes_back() {
-    let (engine, greylag) = start(&limits("memory: 64KiB"), &json!(null)).await;
+    let (engine, greylag) = start(&limits("memory: 1088KiB, ring: 1MiB"), &json!(null)).await;
     let mut holder = Client::to(greylag.address()).await;
     let body = chat_of(60_000);
     let fields = format!("content-length: {}\r\n", body.len());

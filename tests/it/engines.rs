@@ -93,18 +93,6 @@ async fn chat(greylag: &Greylag, fields: &[&str]) -> Answer {
         .await
 }
 
-/// What `/v1/engines` says of the engine of this name.
-async fn shown(greylag: &Greylag, name: &str) -> Value {
-    let mut client = Client::to(greylag.app().admin).await;
-    client
-        .send("GET /v1/engines HTTP/1.1\r\nhost: localhost\r\n\r\n")
-        .await;
-    let answer = client.answer().await.json();
-    let engines = answer["engines"].as_array().unwrap();
-    let found = engines.iter().find(|engine| engine["name"] == name);
-    found.unwrap_or_else(|| panic!("{answer}")).clone()
-}
-
 #[tokio::test]
 async fn engines_that_are_all_down_count_as_up() {
     for on_unhealthy in ["fallback", "fail"] {
@@ -137,7 +125,7 @@ async fn with_fail_a_down_engine_is_answered_for() {
     let rules = rules(a.address(), b.address(), OFTEN, keys);
     let greylag = Greylag::start(&rules.to_string());
     greylag.metric_until(&health("a"), |up| up == 0.0).await;
-    let entry = shown(&greylag, "a").await;
+    let entry = greylag.engine("a").await;
     assert_eq!(entry["reason"], "/health was answered 503", "{entry}");
     // Now and then one is let through on trial, also here.
     let mut count = 0;
@@ -169,7 +157,7 @@ async fn a_down_engine_is_tried_now_and_then_and_comes_back() {
         assert_eq!(answer.header("x-greylag-engine"), Some("b"));
     }
     assert_eq!(greylag.metric(&health("a")).await, Some(0.0));
-    assert_eq!(shown(&greylag, "a").await["state"], "down");
+    assert_eq!(greylag.engine("a").await["state"], "down");
     let records = greylag.records_of(3).await;
     assert_eq!(
         (records[0].how, records[0].attempts),
@@ -193,7 +181,7 @@ async fn a_down_engine_is_tried_now_and_then_and_comes_back() {
     let back = async {
         loop {
             chat(&greylag, &[FORCE_A]).await;
-            let state = shown(&greylag, "a").await["state"].clone();
+            let state = greylag.engine("a").await["state"].clone();
             if states.last() != Some(&state) {
                 states.push(state);
             }
@@ -229,7 +217,7 @@ async fn engines_are_shown_as_places() {
     greylag.metric_until(&health("v2"), |up| up == 0.0).await;
     let settled = async {
         loop {
-            let entry = shown(&greylag, "a").await;
+            let entry = greylag.engine("a").await;
             // A client has its answer before the connection is in the pool.
             if entry["pool"]["idle"] == 1 && entry["probe"].is_object() {
                 break entry;
@@ -260,7 +248,7 @@ async fn engines_are_shown_as_places() {
             .filter(|seconds| *seconds < DEADLINE.as_secs_f64())
     };
     assert!(seconds(&entry["since"]).is_some() && seconds(&entry["probe"]["when"]).is_some());
-    let entry = shown(&greylag, "b").await;
+    let entry = greylag.engine("b").await;
     assert_eq!(
         (&entry["tag"], &entry["addresses"][0]["state"]),
         (&json!("v2"), &json!("left_out"))

@@ -11,7 +11,7 @@ use http::{HeaderMap, Request, Response};
 use rustls::ServerConfig;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio_rustls::TlsAcceptor;
 
 use crate::harness::within;
@@ -188,6 +188,7 @@ pub async fn read(mut body: RecvStream) -> Result<(Bytes, Option<HeaderMap>), ::
 pub struct Hand {
     address: SocketAddr,
     calls: mpsc::UnboundedReceiver<Asked>,
+    breaking: Arc<Notify>,
     driver: tokio::task::JoinHandle<()>,
 }
 
@@ -226,17 +227,34 @@ impl Hand {
         let listener = listener.expect("loopback has a free port");
         let address = listener.local_addr().expect("it is bound");
         let (tell, calls) = mpsc::unbounded_channel();
+        let breaking = Arc::new(Notify::new());
+        let told = breaking.clone();
         let driver = tokio::spawn(async move {
             let mut connections = tokio::task::JoinSet::new();
-            while let Ok((stream, _)) = listener.accept().await {
-                connections.spawn(enter(stream, tls.clone(), tell.clone()));
+            loop {
+                tokio::select! {
+                    accepted = listener.accept() => match accepted {
+                        Ok((stream, _)) => connections.spawn(enter(stream, tls.clone(), tell.clone())),
+                        Err(_) => break,
+                    },
+                    () = told.notified() => {
+                        connections.shutdown().await;
+                        continue;
+                    }
+                };
             }
         });
         Hand {
             address,
             calls,
+            breaking,
             driver,
         }
+    }
+
+    /// Breaks all its connections off, without a goodbye.
+    pub fn break_connections(&self) {
+        self.breaking.notify_one();
     }
 
     pub fn address(&self) -> SocketAddr {

@@ -129,6 +129,18 @@ impl Greylag {
             .find_map(|line| line.strip_prefix(series)?.strip_prefix(' ')?.parse().ok())
     }
 
+    /// What `/v1/engines` says of the engine of this name.
+    pub async fn engine(&self, name: &str) -> serde_json::Value {
+        let mut client = Client::to(self.app().admin).await;
+        client
+            .send("GET /v1/engines HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            .await;
+        let answer = client.answer().await.json();
+        let mut engines = answer["engines"].as_array().into_iter().flatten();
+        let found = engines.find(|engine| engine["name"] == name);
+        found.unwrap_or_else(|| panic!("{answer}")).clone()
+    }
+
     /// Waits until a series of the metrics page is at least `least`, and returns what it is then.
     pub async fn metric_reaches(&self, series: &str, least: f64) -> f64 {
         self.metric_until(series, |value| value >= least).await

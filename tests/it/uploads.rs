@@ -144,7 +144,7 @@ async fn an_interim_answer_does_not_end_an_upload() {
 async fn a_body_that_memory_could_never_hold_is_passed_on() {
     let engine = sim().await;
     let greylag = Greylag::with(
-        "limits: { drain_wait: 0s, drain: 5s, memory: 4KiB }",
+        "limits: { drain_wait: 0s, drain: 5s, memory: 4KiB, ring: 0B }",
         &engines(&[("stable", engine.address())]).to_string(),
     );
     let text = "word ".repeat(10_000);

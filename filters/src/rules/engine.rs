@@ -3,6 +3,7 @@
 //! In: one entry of `rules.engines`. Out: an [`Engine`] whose every field is decided, or problems.
 
 mod fields;
+mod pool;
 mod probe;
 
 use std::path::PathBuf;
@@ -22,6 +23,7 @@ use super::secret::Secret;
 use crate::units::Period;
 
 pub use fields::bearer;
+pub use pool::{Pool, PoolRule};
 pub use probe::{HealthRule, Probe};
 
 /// An inference server that exchanges can be sent to.
@@ -71,6 +73,9 @@ pub struct Rule {
     /// How long the relay waits for this engine.
     #[serde(default)]
     pub timeouts: TimeoutRule,
+    /// What may be open to it, and what is kept open between requests.
+    #[serde(default)]
+    pub pool: PoolRule,
     /// How it is asked whether it is well.
     #[serde(default)]
     pub health: HealthRule,
@@ -196,6 +201,8 @@ pub struct Engine {
     pub host: Host,
     /// How long the relay waits for it.
     pub timeouts: Timeouts,
+    /// What may be open to it.
+    pub pool: Pool,
     /// How it is asked whether it is well.
     pub probe: Probe,
 }
@@ -240,6 +247,7 @@ pub(super) fn compile(
     check_tls(rule, place, problems);
     let headers = fields::compile(rule, place, problems);
     let probe = probe::compile(rule.kind, &rule.health, place, problems);
+    let pool = pool::compile(&rule.pool, place, problems);
     let timeouts = place.key("timeouts");
     let mut limit = |key: &str, period: Period| {
         let length = period.get();
@@ -273,6 +281,7 @@ pub(super) fn compile(
             idle: limit("idle", rule.timeouts.idle),
             total: rule.timeouts.total.map(|total| limit("total", total)),
         },
+        pool,
         probe,
     }
 }

@@ -89,6 +89,7 @@ fn what_is_left_out_has_its_default() {
             "engines": { "a": {
                 "kind": "vllm", "url": "http://a:80", "usage": "pass", "host": "keep",
                 "timeouts": { "connect": "5s", "first_byte": "10m", "idle": "2m" },
+                "pool": { "idle": 1024, "idle_for": "4s", "streams": 100 },
                 "health": { "interval": "5s", "timeout": "3s" },
             } },
             "default_engine": "a",
@@ -195,7 +196,7 @@ engines:
   a: { kind: vllm, url: "http://a", tag: b }
   b: { kind: vllm, url: "http://b", set: { n: 2, "": 1, model: m } }
   c: { kind: vllm, url: "http://c", tag: x, timeouts: { idle: 0s, total: 400d } }
-  d: { kind: vllm, url: "http://d", tag: x }
+  d: { kind: vllm, url: "http://d", tag: x, pool: { requests: 0, idle_for: 1500ms, streams: 0 } }
   e: { kind: vllm, url: "http://e", tag: e }
 default_engine: f
 splits:
@@ -215,6 +216,9 @@ traffic: { test: { header: "", value: " x" } }
         r#"rules.engines.b.set[""]: a field of the body has a name of at least one character; found none"#,
         "rules.engines.c.timeouts.idle: a timeout is longer than 0s and at most 365d; found 0s",
         "rules.engines.c.timeouts.total: a timeout is longer than 0s and at most 365d; found 400d",
+        "rules.engines.d.pool.requests: found 0, with which the engine would never be asked; at least 1 is needed, or none for no limit",
+        "rules.engines.d.pool.idle_for: found 1s500ms; whole seconds are allowed, from 0s to 1h",
+        "rules.engines.d.pool.streams: found 0; 1 to 10000 are allowed",
         r#"rules.engines.d.tag: "x" is the tag of engine "c" too"#,
         r#"rules.default_engine: engine "f" is not defined (defined: "a", "b", "c", "d", "e")"#,
         "rules.splits[0].weights: all weights are zero; at least one must be above 0",

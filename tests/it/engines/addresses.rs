@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use greylag::exchange::Origin;
-use greylag::upstream::{Call, Pool, Reach, Speaks, Target};
+use greylag::upstream::{Call, Limits, Pool, Reach, Speaks, Target};
 use greylag_filters::framing::Framing;
-use greylag_filters::rules::engine::TlsRule;
+use greylag_filters::rules::engine::{PoolRule, TlsRule};
 use greylag_sim::refusing_address;
 use pingora_http::RequestHeader;
 
@@ -40,8 +40,11 @@ impl Named {
 
     /// Asks the place, over a connection of the pool if there is one, and gives it back.
     async fn ask(&self) -> u16 {
-        let limit = Duration::from_secs(5);
-        let open = Call::open(&self.pool, &self.target, limit, Reach::Any, &self.clock);
+        let limits = Limits {
+            connect: Duration::from_secs(5),
+            pool: PoolRule::default().limits(),
+        };
+        let open = Call::open(&self.pool, &self.target, limits, Reach::Any, &self.clock);
         let mut call = within("a connection", open).await.unwrap();
         let mut head = RequestHeader::build("GET", b"/version", None).unwrap();
         head.insert_header("host", "engine.test").unwrap();
