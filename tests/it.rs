@@ -79,10 +79,16 @@ mod proxy_protocol;
 mod readme;
 #[path = "it/recorded.rs"]
 mod recorded;
+#[path = "it/recorded_calls.rs"]
+mod recorded_calls;
+#[path = "it/resets.rs"]
+mod resets;
 #[path = "it/retry.rs"]
 mod retry;
 #[path = "it/samples.rs"]
 mod samples;
+#[path = "it/sequences.rs"]
+mod sequences;
 #[path = "it/talk.rs"]
 mod talk;
 #[path = "it/tidy.rs"]

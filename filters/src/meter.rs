@@ -24,7 +24,7 @@ pub use finish_reason::{FinishReason, FinishReasons};
 #[cfg(any(test, fuzzing))]
 pub use fuzz::fuzz_meter;
 pub use in_stream_error::InStreamError;
-pub use infer_stream::{Heard, InferStream, Metered, StreamTally};
+pub use infer_stream::{Heard, InSequence, InferStream, Metered, StreamTally};
 pub use usage::Usage;
 
 use std::time::Duration;

@@ -12,7 +12,7 @@ pub use fuzz::fuzz_triton;
 pub use request::{Request, SequenceId};
 
 pub(crate) use answer::{Answer, infer_answer, stream_answer};
-pub(crate) use request::{json_member, message, text};
+pub(crate) use request::{Asked, json_member, message, text};
 
 #[cfg(any(test, fuzzing))]
 mod fuzz;

@@ -5,11 +5,13 @@
 //! they go. Others that come with their head are whole too, and can be sent again if a pooled connection had gone stale.
 
 use bytes::{Bytes, BytesMut};
+use greylag_filters::grpc::Splitter;
 use greylag_filters::route::Route;
 use http::{Version, header};
 use pingora_http::ResponseHeader;
 
 use super::client::Client;
+use super::client::h2::Reader;
 use super::cut::Cut;
 use super::head;
 use super::stop::Stop;
@@ -44,10 +46,52 @@ pub async fn take(
     if length.is_some_and(|length| length > limit) {
         return Ok(Body::Streamed(Bytes::new(), share));
     }
+    if has_first_message(exchange, client)
+        && let Client::H2(client) = client
+    {
+        return first_message(worker, exchange, client.split().1, cut, share).await;
+    }
     if !is_gathered(exchange, client) {
         return come(exchange, client, share).await;
     }
     gather(worker, exchange, client, cut, share).await
+}
+
+// A call of many requests may go on with a sequence, which its first request says. Where there is one engine nobody asks.
+fn has_first_message(exchange: &Exchange, client: &Client) -> bool {
+    exchange.record.route == Route::ModelStreamInfer
+        && call::is_grpc(client.head())
+        && exchange.snapshot.rules.engines().len() > 1
+}
+
+// What comes up to the first message's end; a client may say nothing for as long as it likes.
+async fn first_message(
+    worker: &Worker,
+    exchange: &mut Exchange,
+    reader: &mut Reader,
+    cut: &mut Cut,
+    mut share: BudgetShare,
+) -> Result<Body, Stop> {
+    let limit = worker.shared.longest_event();
+    let mut splitter = Splitter::new(limit);
+    let mut held = BytesMut::new();
+    loop {
+        let piece = tokio::select! {
+            piece = reader.piece() => piece?,
+            () = cut.come() => return Err(Stop::Cut),
+        };
+        let Some(piece) = piece else {
+            exchange.record.times.request = Some(exchange.now());
+            return Ok(Body::Whole(held.freeze(), share));
+        };
+        let mut is_there = false;
+        splitter.feed(&piece, |_| is_there = true);
+        held.extend_from_slice(&piece);
+        let is_much = splitter.skipped() > 0 || !share.grow(piece.len() as u64);
+        if is_there || is_much {
+            return Ok(Body::Streamed(held.freeze(), share));
+        }
+    }
 }
 
 // What has come with the head; that may be all of it.

@@ -170,8 +170,8 @@ impl Attempt<'_> {
             .min();
         let is_callers = total.is_some() && total == *deadline;
         let mut ear = Ear::of(exchange, worker.shared.longest_event());
-        ear.ask(exchange.now(), &request.body);
-        let conversation = Conversation::new(worker, exchange, client, call, request, total);
+        let mut conversation = Conversation::new(worker, exchange, client, call, request, total);
+        conversation.listen_to_beginning(exchange, &mut ear);
         let ended = conversation.hold(exchange, cut, &mut ear).await;
         ear.finish(exchange);
         ended.map_err(|stop| match stop {

@@ -5,7 +5,7 @@
 
 use greylag_filters::grpc::Splitter;
 use greylag_filters::meter::{
-    Dialect, Figures, Heard, InferStream, Meter, Metered, Offset, Unmetered,
+    Dialect, Figures, Heard, InSequence, InferStream, Meter, Metered, Offset, Unmetered,
 };
 use greylag_filters::route::Route;
 
@@ -56,12 +56,16 @@ impl Ear {
         }
     }
 
-    /// Hears bytes of the request.
-    pub fn ask(&mut self, at: Offset, bytes: &[u8]) {
+    /// Hears bytes of the request; `each` is told of requests that belong to a sequence.
+    pub fn ask(&mut self, at: Offset, bytes: &[u8], mut each: impl FnMut(&InSequence)) {
         let Ear::Many(many) = self else { return };
         let Many { asked, stream, .. } = &mut **many;
         let before = asked.skipped();
-        asked.feed(bytes, |message| stream.request(at, message));
+        asked.feed(bytes, |message| {
+            if let Some(asked) = stream.request(at, message) {
+                each(&asked);
+            }
+        });
         for _ in before..asked.skipped() {
             stream.skipped_request();
         }

@@ -318,9 +318,13 @@ fn read_facts(
     is_whole: bool,
 ) -> Option<Facts> {
     let route = exchange.record.route;
-    // What the requests of a call say is heard as they pass.
-    if !route.is_inference() || route == Route::ModelStreamInfer || head.method != Method::POST {
+    if !route.is_inference() || head.method != Method::POST {
         return None;
+    }
+    let wanted = exchange.snapshot.rules.wanted_body_keys();
+    if route == Route::ModelStreamInfer {
+        // What its requests say is heard as they pass; the first says where it goes.
+        return first_message(body, wanted)?.ok().map(Ok);
     }
     if head.headers.contains_key(header::CONTENT_ENCODING) {
         exchange.telemetry().unmetered(Unmetered::RequestEncoded);
@@ -330,7 +334,6 @@ fn read_facts(
         exchange.telemetry().unmetered(Unmetered::RequestTooLarge);
         return None;
     }
-    let wanted = exchange.snapshot.rules.wanted_body_keys();
     match route {
         Route::TritonInfer | Route::TritonGenerate | Route::TritonGenerateStream => {
             let model = route::model(head.uri.path());
@@ -348,20 +351,27 @@ fn read_facts(
 
 // A call's one message; it is never edited, so what is wrong with it is its engine's to say.
 fn message_facts(exchange: &Exchange, body: &[u8], wanted: &[Box<str>]) -> Option<facts::Body> {
-    let mut found = None;
-    grpc::Splitter::new(body.len()).feed(body, |message| {
-        found = match message.compressed {
-            true => Some(Err(Unmetered::RequestEncoded)),
-            false => facts::triton::message(message.bytes, wanted).ok().map(Ok),
-        };
-    });
-    match found? {
+    match first_message(body, wanted)? {
         Ok(facts) => Some(facts),
         Err(why) => {
             exchange.telemetry().unmetered(why);
             None
         }
     }
+}
+
+// What the first message in a body says, or why that is not known.
+fn first_message(body: &[u8], wanted: &[Box<str>]) -> Option<Result<facts::Body, Unmetered>> {
+    let (mut found, mut is_first) = (None, true);
+    grpc::Splitter::new(body.len()).feed(body, |message| {
+        if std::mem::take(&mut is_first) {
+            found = match message.compressed {
+                true => Some(Err(Unmetered::RequestEncoded)),
+                false => facts::triton::message(message.bytes, wanted).ok().map(Ok),
+            };
+        }
+    });
+    found
 }
 
 fn json_length(headers: &HeaderMap) -> Option<usize> {
@@ -375,7 +385,7 @@ fn note_facts(exchange: &mut Exchange, facts: Option<&facts::Body>) {
     // Tensors are no prompt that can be measured.
     let is_tensors = matches!(
         exchange.record.route,
-        Route::TritonInfer | Route::ModelInfer
+        Route::TritonInfer | Route::ModelInfer | Route::ModelStreamInfer
     );
     exchange.record.prompt_bytes = (!is_tensors).then_some(facts.prompt_bytes);
 }

@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use greylag_filters::facts;
 use greylag_filters::followed::Followed;
+use greylag_filters::meter::InSequence;
 use greylag_filters::rules::{Decision, EngineId, How};
-use greylag_filters::triton::SequenceId;
+use greylag_filters::triton::{Request, SequenceId};
 use parking_lot::Mutex;
 
 use super::Worker;
@@ -33,8 +34,13 @@ impl Sequence {
     pub fn of(facts: Option<&facts::Body>) -> Option<Sequence> {
         let facts = facts?;
         let asked = facts.triton.as_ref()?;
+        Sequence::named(facts.model.as_deref(), asked)
+    }
+
+    // As a request for this model names it.
+    fn named(model: Option<&str>, asked: &Request) -> Option<Sequence> {
         Some(Sequence {
-            key: (facts.model.clone(), asked.sequence.clone()?),
+            key: (model.map(Box::from), asked.sequence.clone()?),
             starts: asked.starts_sequence,
             ends: asked.ends_sequence,
         })
@@ -76,6 +82,24 @@ pub fn follow(
     {
         decision.engine = engine;
         decision.how = How::Sequence;
+    }
+}
+
+/// Notes that a call of many requests has brought `engine` this one. A sequence that goes on there while another engine has it
+/// was begun in another call: it stays where it was begun.
+pub fn heard(worker: &Worker, asked: &InSequence, engine: &Arc<str>) {
+    let Some(sequence) = Sequence::named(asked.model.as_deref(), &asked.request) else {
+        return;
+    };
+    let begun = worker
+        .shared
+        .sequences
+        .0
+        .lock()
+        .engine(&sequence.key)
+        .cloned();
+    if sequence.starts || begun.is_none_or(|begun| begun == *engine) {
+        note(worker, &sequence, engine);
     }
 }
 

@@ -68,6 +68,15 @@ impl Metered {
     }
 }
 
+/// A request of a sequence, whose requests must all reach one engine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InSequence {
+    /// The model that it names.
+    pub model: Option<Box<str>>,
+    /// What it says beside its tensors.
+    pub request: triton::Request,
+}
+
 /// What is counted of a call beside its metered requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StreamTally {
@@ -103,14 +112,24 @@ impl InferStream {
         }
     }
 
-    /// Reads a request, which was read at `at`.
-    pub fn request(&mut self, at: Offset, message: Message<'_>) {
+    /// Reads a request, which was read at `at`. Some: it belongs to a sequence.
+    pub fn request(&mut self, at: Offset, message: Message<'_>) -> Option<InSequence> {
         if message.compressed {
-            return self.skipped_request();
+            self.skipped_request();
+            return None;
         }
         let Ok(asked) = triton::message(message.bytes) else {
-            return self.skipped_request();
+            self.skipped_request();
+            return None;
         };
+        self.begin(at, &asked);
+        asked.request.sequence.is_some().then(|| InSequence {
+            model: triton::text(asked.model),
+            request: asked.request,
+        })
+    }
+
+    fn begin(&mut self, at: Offset, asked: &triton::Asked<'_>) {
         self.tally.requests += 1;
         let nameless = asked.id.is_empty();
         let id = std::str::from_utf8(asked.id)

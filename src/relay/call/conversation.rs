@@ -19,7 +19,7 @@ use crate::relay::ear::Ear;
 use crate::relay::patience::{Patience, Spent};
 use crate::relay::request::Request;
 use crate::relay::stop::Stop;
-use crate::relay::{Worker, fallback, head};
+use crate::relay::{Worker, fallback, head, sequences};
 use crate::upstream::{Broken, h2 as engine};
 
 /// How a conversation ended that was not broken off.
@@ -139,7 +139,7 @@ impl<'a> Conversation<'a> {
             let now = exchange.now();
             match next {
                 Next::Asked(Some(piece)) => {
-                    ear.ask(now, &piece);
+                    self.listen_to(now, &piece, ear);
                     self.to_engine = piece;
                     self.asked_at = now;
                 }
@@ -204,6 +204,19 @@ impl<'a> Conversation<'a> {
         // From now on the engine owes the rest.
         let (limit, spent) = self.owed();
         self.patience.until(exchange.at(now + limit), spent);
+    }
+
+    /// Lets `ear` hear what the client had said before an engine was chosen.
+    pub fn listen_to_beginning(&mut self, exchange: &Exchange, ear: &mut Ear) {
+        let beginning = self.to_engine.clone();
+        self.listen_to(exchange.now(), &beginning, ear);
+    }
+
+    fn listen_to(&self, now: Offset, said: &[u8], ear: &mut Ear) {
+        let engine = &self.request.target.name;
+        ear.ask(now, said, |asked| {
+            sequences::heard(self.worker, asked, engine)
+        });
     }
 
     fn has_answered(&self, exchange: &mut Exchange, head: &ResponseHeader, now: Offset) {

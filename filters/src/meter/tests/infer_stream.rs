@@ -59,7 +59,9 @@ fn run(most: usize, steps: &[Step]) -> (Vec<Metered>, StreamTally) {
     let mut over = Vec::new();
     for (at, step) in (1..).zip(steps) {
         match step {
-            Asks(message) => stream.request(ms(at), plain(message)),
+            Asks(message) => {
+                stream.request(ms(at), plain(message));
+            }
             Answers(message) => over.extend(stream.answer(ms(at), plain(message)).finished),
         }
     }
@@ -265,7 +267,7 @@ proptest! {
             let mut over = None;
             for (at, step) in (1..).zip(&steps) {
                 match step {
-                    Asks(message) if *message == request(&metered.id) => alone.request(ms(at), plain(message)),
+                    Asks(message) if *message == request(&metered.id) => { alone.request(ms(at), plain(message)); }
                     Asks(_) => {}
                     Answers(message) => {
                         let heard = alone.answer(ms(at), plain(message));

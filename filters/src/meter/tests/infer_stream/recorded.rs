@@ -13,7 +13,9 @@ fn recorded(call: &Call, step: usize) -> (Vec<Metered>, Duration, StreamTally) {
         let [sent, received] = &mut ways;
         for piece in frame.bytes.chunks(step) {
             if frame.from_client {
-                sent.feed(piece, |message| stream.request(frame.at, message));
+                sent.feed(piece, |message| {
+                    stream.request(frame.at, message);
+                });
             } else {
                 received.feed(piece, |message| {
                     let heard = stream.answer(frame.at, message);
