@@ -96,7 +96,8 @@ impl Snapshot {
         engines.map(|(engine, target)| (&*engine.tag, target.standing.is_up()))
     }
 
-    fn new(version: u64, rules: Ruleset, before: Option<&Snapshot>) -> Self {
+    // The problems are those of files that the rules name.
+    fn new(version: u64, rules: Ruleset, before: Option<&Snapshot>) -> Result<Self, Vec<Problem>> {
         let place = |engine: &Engine, address: &Address, speaks: Speaks| {
             before
                 .and_then(|before| before.same_target(engine, address, speaks))
@@ -106,13 +107,31 @@ impl Snapshot {
                 })
         };
         let targets = rules.engines().iter();
-        let targets = targets
+        let targets: Vec<Arc<Target>> = targets
             .map(|engine| place(engine, &engine.address, Speaks::Http1))
             .collect();
         let grpc = rules.engines().iter();
-        let grpc = grpc
+        let grpc: Vec<Option<Arc<Target>>> = grpc
             .map(|engine| Some(place(engine, engine.grpc.as_ref()?, Speaks::H2)))
             .collect();
+        let problems: Vec<Problem> = targets
+            .iter()
+            .zip(&grpc)
+            .filter_map(|(target, grpc)| {
+                let grpc = grpc.iter().map(|grpc| grpc.prepare());
+                let fault = [target.prepare()]
+                    .into_iter()
+                    .chain(grpc)
+                    .find_map(Result::err)?;
+                Some(Problem {
+                    path: format!("rules.engines.{}.tls", target.name),
+                    what: fault.to_string(),
+                })
+            })
+            .collect();
+        if !problems.is_empty() {
+            return Err(problems);
+        }
         let keys = rules.engines().iter();
         let keys = keys.map(|engine| same_key(engine.api_key_file.as_deref()?, before));
         let keys = keys.collect();
@@ -121,14 +140,14 @@ impl Snapshot {
             name: Arc::from(split.name.as_str()),
             taken: (0..engines).map(|_| AtomicU64::new(0)).collect(),
         };
-        Snapshot {
+        Ok(Snapshot {
             version,
             splits: rules.written().splits.iter().map(decided).collect(),
             rules,
             targets,
             grpc,
             keys,
-        }
+        })
     }
 
     // What is known of an engine (its addresses, its health, its models) outlives an edit of other rules.
@@ -187,11 +206,11 @@ impl Store {
     /// Compiles `rules` as version 1. `boot` names this process in entity tags.
     ///
     /// # Errors
-    /// All problems of the rules.
+    /// All problems of the rules, or of files that they name.
     pub fn new(rules: &Rules, boot: u64) -> Result<Self, Vec<Problem>> {
         let compiled = rules::compile(rules)?;
         Ok(Store {
-            current: ArcSwap::from_pointee(Snapshot::new(1, compiled, None)),
+            current: ArcSwap::from_pointee(Snapshot::new(1, compiled, None)?),
             publishing: Mutex::new(()),
             published: Notify::new(),
             boot,
@@ -206,6 +225,15 @@ impl Store {
     /// The entity tag of a snapshot: the process and the version (RFC 9110 §8.8.3), quotes included.
     pub fn entity_tag(&self, snapshot: &Snapshot) -> String {
         format!("\"{:x}-{}\"", self.boot, snapshot.version)
+    }
+
+    /// What `rules` would be as the next version; they are not put in force.
+    ///
+    /// # Errors
+    /// All problems of the rules, or of files that they name.
+    pub fn try_out(&self, rules: &Rules) -> Result<Snapshot, Vec<Problem>> {
+        let before = self.current();
+        Snapshot::new(before.version + 1, rules::compile(rules)?, Some(&before))
     }
 
     /// Compiles `rules` and puts them in force as the next version, if `expected` (an `If-Match` value) fits.
@@ -225,7 +253,8 @@ impl Store {
         if expected.is_some_and(|expected| !expected.allow(&tag)) {
             return Err(Refused::Conflict { current: tag });
         }
-        let next = Arc::new(Snapshot::new(before.version + 1, compiled, Some(&before)));
+        let next = Snapshot::new(before.version + 1, compiled, Some(&before));
+        let next = Arc::new(next.map_err(Refused::Problems)?);
         self.current.store(next.clone());
         self.published.notify_waiters();
         Ok(next)

@@ -99,15 +99,15 @@ type Answer = ([(&'static str, String); 3], Json<Published>);
 
 // What a publication would say, and nothing is published.
 fn try_out(sides: &Sides, rules: &Rules, expected: Option<&EntityTags>) -> Result<Answer, Problem> {
-    let compiled = rules::compile(rules).map_err(invalid)?;
+    let tried = sides.shared.store.try_out(rules).map_err(invalid)?;
     let current = sides.shared.store.current();
     let tag = sides.shared.store.entity_tag(&current);
     if expected.is_some_and(|expected| !expected.allow(&tag)) {
         return Err(conflict(&tag));
     }
     let published = Published {
-        version: current.version + 1,
-        hash: hex(compiled.hash()),
+        version: tried.version,
+        hash: hex(tried.rules.hash()),
         dry_run: true,
     };
     Ok((about(sides, &current), Json(published)))

@@ -8,7 +8,6 @@ use bytes::{Bytes, BytesMut};
 use greylag_filters::grpc::Splitter;
 use greylag_filters::route::Route;
 use http::{Version, header};
-use pingora_http::ResponseHeader;
 
 use super::client::Client;
 use super::client::h2::Reader;
@@ -187,8 +186,7 @@ async fn gather(
 // A client that asks before it sends its body is answered by us: the body is read before an engine is known.
 fn invite(client: &mut Client) {
     let head = client.head();
-    if head.version == Version::HTTP_11 && head.headers.contains_key(header::EXPECT) {
-        let invitation = ResponseHeader::build(100, Some(0)).expect("100 is a status");
-        client.write_interim(&invitation);
+    if head.version >= Version::HTTP_11 && head.headers.contains_key(header::EXPECT) {
+        client.invite();
     }
 }

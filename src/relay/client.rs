@@ -105,7 +105,18 @@ impl Client {
         either!(self, client => client.gone_early().await)
     }
 
-    /// Writes an interim head (1xx), which HTTP/2 does without.
+    /// Tells a client that asked (`Expect: 100-continue`) to send its body.
+    pub fn invite(&mut self) {
+        match self {
+            Client::H1(client) => {
+                let invitation = ResponseHeader::build(100, Some(0)).expect("100 is a status");
+                client.write_interim(&invitation);
+            }
+            Client::H2(client) => client.invite(),
+        }
+    }
+
+    /// Writes an interim head (1xx) of an engine's, which HTTP/2 does without.
     pub fn write_interim(&mut self, head: &ResponseHeader) {
         match self {
             Client::H1(client) => client.write_interim(head),

@@ -251,7 +251,8 @@ pub fn to_client(
         out.remove_header(&name);
     }
     out.set_version(Version::HTTP_11);
-    if !keep_length {
+    // One without a body by its status has no length either (RFC 9110 §8.6); one of 304 is that of the answer there would be.
+    if !keep_length || out.status == StatusCode::NO_CONTENT {
         out.remove_header(&header::CONTENT_LENGTH);
     }
     let has_length = out.headers.contains_key(header::CONTENT_LENGTH);
@@ -281,6 +282,7 @@ pub fn interim(
         for name in hop_by_hop(&head.headers) {
             head.remove_header(&name);
         }
+        head.remove_header(&header::CONTENT_LENGTH);
         head
     })
 }

@@ -49,8 +49,11 @@ impl Client {
             .map_err(|_| Fault(format!("{name:?} is no name that a certificate can be for")))
     }
 
-    // What the next hand is shaken with.
-    fn current(&self) -> Result<Arc<ClientConfig>, Fault> {
+    /// What the next hand is shaken with.
+    ///
+    /// # Errors
+    /// The fault of the files, when nothing was ever made of them.
+    pub fn current(&self) -> Result<Arc<ClientConfig>, Fault> {
         self.made.current(
             || self.make(),
             |fault| tracing::error!(%fault, "an engine's TLS files are wrong: the ones before are used on"),

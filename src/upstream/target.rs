@@ -16,6 +16,7 @@ use tokio::net::{TcpStream, UnixStream};
 
 use super::addresses::Addresses;
 use super::standing::Standing;
+use crate::files::Fault;
 use crate::socket::{Socket, tune};
 use crate::tls;
 
@@ -92,6 +93,17 @@ impl Target {
             standing: Standing::default(),
             addresses: ArcSwap::from_pointee(Addresses::of(literal)),
             models: ArcSwap::default(),
+        }
+    }
+
+    /// Reads what is needed to reach it, so that the first request finds it there.
+    ///
+    /// # Errors
+    /// The fault of its TLS files.
+    pub fn prepare(&self) -> Result<(), Fault> {
+        match &self.tls {
+            Some(tls) => tls.current().map(drop),
+            None => Ok(()),
         }
     }
 

@@ -114,6 +114,36 @@ async fn an_early_answer_to_an_unfinished_upload_arrives() {
 }
 
 #[tokio::test]
+async fn a_client_that_asks_first_is_told_to_send_its_body() {
+    let mut hand = Hand::start().await;
+    let greylag = before(hand.address());
+    let mut peer = Peer::to(greylag.address()).await;
+    for (path, body) in [(CHAT, STREAM), ("/tokenize", b"{}")] {
+        let mut asking = peer
+            .ask("POST", path, &[JSON, ("expect", "100-continue")])
+            .await;
+        let told = std::future::poll_fn(|cx| asking.answer.poll_informational(cx));
+        let told = within("an interim head", told).await.unwrap().unwrap();
+        assert_eq!(told.status(), 100, "{path}");
+        write(&mut asking.out, body).await.unwrap();
+        asking.out.send_data(Bytes::new(), true).unwrap();
+        let (mut engine, asked) = hand.request().await;
+        assert_eq!(asked.all("expect").len(), 0);
+        engine
+            .send("HTTP/1.1 204 No Content\r\ncontent-length: 0\r\n\r\n")
+            .await;
+        let answer = asking.whole().await.unwrap();
+        assert_eq!(
+            (
+                answer.head.status().as_u16(),
+                answer.header("content-length")
+            ),
+            (204, None)
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_reset_frees_the_engine() {
     let mut hand = Hand::start().await;
     let greylag = before(hand.address());

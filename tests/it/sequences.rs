@@ -71,7 +71,11 @@ async fn a_call_goes_where_the_sequence_of_its_first_request_was_begun() {
         write(&mut asking.out, &request(4 - sequence, false))
             .await
             .unwrap();
-        let hand = if elsewhere == "two" { &mut one } else { &mut two };
+        let hand = if elsewhere == "two" {
+            &mut one
+        } else {
+            &mut two
+        };
         let call = hand.call().await;
         open.push((asking, call));
     }

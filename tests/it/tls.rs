@@ -11,6 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::client::TlsStream;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
+use crate::admin::put;
 use crate::certs::{Authority, Pair};
 use crate::hand::Hand;
 use crate::harness::{Client, Greylag, engines, sim, within};
@@ -426,4 +427,30 @@ async fn a_websocket_reaches_an_engine_that_would_rather_speak_http_2() {
         .ask("GET /x", &["connection: upgrade", "upgrade: websocket"], "")
         .await;
     client.until("\r\n\r\nhello").await;
+}
+
+#[test]
+fn rules_that_name_files_that_are_not_there_are_refused_when_they_are_sent() {
+    let bad = serde_json::json!({
+        "engines": { "stable": {
+            "kind": "vllm", "url": "https://127.0.0.1:1", "tls": { "ca": "/nowhere/ca.crt" },
+        } },
+        "default_engine": "stable",
+    })
+    .to_string();
+    let greylag = Greylag::start(&engines(&[("stable", ([127, 0, 0, 1], 1).into())]).to_string());
+    for path in ["/v1/rules", "/v1/rules?dry_run=true"] {
+        let fields = ["content-type: application/json"];
+        let answer = put(greylag.app().admin, path, &fields, &bad);
+        assert_eq!(answer.status, 422, "{}", answer.text());
+        let problem = answer.json()["problems"][0].clone();
+        assert_eq!(problem["path"], "rules.engines.stable.tls");
+        let what = problem["what"].as_str().unwrap();
+        assert!(what.starts_with("/nowhere/ca.crt: "), "{what}");
+    }
+    let fault = Greylag::try_with("", &bad).err().unwrap().to_string();
+    assert!(
+        fault.contains("rules.engines.stable.tls: /nowhere/ca.crt: "),
+        "{fault}"
+    );
 }

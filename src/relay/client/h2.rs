@@ -13,7 +13,7 @@ use greylag_filters::framing::may_have_body;
 use h2::server::SendResponse;
 use h2::{Reason, RecvStream, SendStream};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Response, header};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header};
 use pingora_core::protocols::http::date;
 use pingora_http::{RequestHeader, ResponseHeader};
 use tokio::time::timeout;
@@ -124,6 +124,13 @@ impl Client {
             self.writer.poll_gone(cx)
         })
         .await
+    }
+
+    pub(super) fn invite(&mut self) {
+        let mut invitation = Response::new(());
+        *invitation.status_mut() = StatusCode::CONTINUE;
+        // A stream that has been reset is told nothing; the watch tells.
+        let _ = self.writer.respond.send_informational(invitation);
     }
 
     pub(super) fn write_head(&mut self, head: Box<ResponseHeader>, is_all: bool) {

@@ -249,6 +249,7 @@ fn an_answer_is_framed_for_the_client_it_goes_to() {
     );
     check(new, "HEAD", 200, &[("transfer-encoding", "chunked")], &[]);
     check(new, "GET", 204, &[], &[]);
+    check(new, "GET", 204, &[("content-length", "0")], &[]);
     check(new, "GET", 304, &[("etag", "\"a\"")], &["etag: \"a\""]);
 }
 
@@ -270,7 +271,14 @@ fn an_answer_that_will_be_cut_shorter_has_no_length() {
 fn interim_heads_reach_those_who_can_have_them() {
     let mut asked = request("GET /", &[]);
     asked.set_version(Version::HTTP_11);
-    let hints = response(103, &[("link", "</a>"), ("connection", "close")]);
+    let hints = response(
+        103,
+        &[
+            ("link", "</a>"),
+            ("connection", "close"),
+            ("content-length", "0"),
+        ],
+    );
     assert_eq!(
         shown(&interim(hints.clone(), &asked).unwrap().headers),
         ["link: </a>"]
