@@ -29,6 +29,7 @@ use crate::relay::sequences::Sequences;
 use crate::relay::{Shared, Worker};
 use crate::side::Sides;
 use crate::snapshot::Store;
+use crate::stall::Pulse;
 use crate::telemetry::Telemetry;
 use crate::telemetry::log::Log;
 use crate::upstream::{Pool, Pools, watch as engines};
@@ -128,11 +129,13 @@ impl App {
     ) -> io::Result<()> {
         let runtime = runtime()?;
         let pool = Arc::new(Pool::default());
+        let (pulse, shared) = (Arc::new(Pulse::default()), self.shared.clone());
         self.shared.pools.add(pool.clone());
         let door = Door {
             worker: Worker {
                 shared: self.shared.clone(),
                 pool: pool.clone(),
+                pulse: pulse.clone(),
             },
             seats: self.seats.clone(),
             turned_away: Seats::new(TURNED_AWAY),
@@ -148,6 +151,7 @@ impl App {
                 tokio::select! {
                     () = serve => {}
                     () = pool.prune() => {}
+                    () = pulse.beat(&shared.origin, &shared.telemetry) => {}
                 }
             });
         })

@@ -17,6 +17,7 @@ use crate::record::{MAX_TEXT, Record, bounded};
 use crate::relay::caller::Caller;
 use crate::reply::Reason;
 use crate::snapshot::Snapshot;
+use crate::stall::Pulse;
 use crate::telemetry::Telemetry;
 
 /// What makes this process's ids and draws: a random number drawn at its start, and a counter.
@@ -52,6 +53,11 @@ impl Origin {
         self.boot
     }
 
+    /// The moment at which `now()` will be `offset`, for a timer.
+    pub fn at(&self, offset: Offset) -> tokio::time::Instant {
+        (self.start + offset).into()
+    }
+
     fn next_id(&self) -> Box<str> {
         let count = self.count.fetch_add(1, Ordering::Relaxed);
         format!("{:016x}-{count:x}", self.boot).into()
@@ -73,6 +79,11 @@ pub struct Exchange {
     pub sse: bool,
     seed: u64,
     start: Instant,
+    // how long the process had run by then
+    born: Offset,
+    pulse: Arc<Pulse>,
+    // what the worker had lost before
+    lost: Duration,
     telemetry: Arc<Telemetry>,
 }
 
@@ -83,8 +94,11 @@ impl Exchange {
         caller: Caller,
         snapshot: Arc<Snapshot>,
         origin: &Origin,
+        pulse: &Arc<Pulse>,
         telemetry: &Arc<Telemetry>,
     ) -> Self {
+        let start = instant();
+        let born = start.duration_since(origin.start);
         let path = head.uri.path();
         let id = caller_id(head).unwrap_or_else(|| origin.next_id());
         telemetry.began();
@@ -106,7 +120,10 @@ impl Exchange {
             connecting: Duration::ZERO,
             sse: false,
             seed: origin.boot(),
-            start: instant(),
+            start,
+            born,
+            lost: pulse.lost(born),
+            pulse: pulse.clone(),
             telemetry: telemetry.clone(),
         }
     }
@@ -152,9 +169,14 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
-        if self.record.times.ended.is_none() {
-            self.record.times.ended = Some(self.now());
-        }
+        let ended = self.record.times.ended;
+        let ended = *self
+            .record
+            .times
+            .ended
+            .insert(ended.unwrap_or_else(|| self.now()));
+        let lost = self.pulse.lost(self.born + ended).saturating_sub(self.lost);
+        self.record.stalled = Some(lost).filter(|lost| !lost.is_zero());
         self.record.outcome = outcome::classify(
             self.record.end,
             self.record.engine_status,
@@ -209,6 +231,7 @@ mod tests {
             Caller::default(),
             store.current(),
             &origin,
+            &Arc::default(),
             &telemetry,
         );
         assert_eq!(telemetry.in_flight(), 1);

@@ -18,6 +18,7 @@ pub mod reply;
 pub mod side;
 pub mod snapshot;
 pub mod socket;
+pub mod stall;
 pub mod telemetry;
 pub mod tls;
 pub mod upstream;

@@ -12,6 +12,7 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 
 use crate::side::{Side, Sides};
+use crate::stall;
 use crate::telemetry::Levels;
 
 /// Serves until polled no more.
@@ -49,6 +50,7 @@ async fn metrics(State(sides): State<Sides>) -> impl IntoResponse {
     let levels = Levels {
         connections: sides.seats.taken(),
         body_memory: sides.shared.budget.taken(),
+        throttled: stall::throttled().map_or(0, |throttled| throttled.periods),
         ..Levels::default()
     };
     let snapshot = sides.shared.store.current();

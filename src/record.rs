@@ -89,6 +89,8 @@ pub struct Record {
     pub requests: Option<Box<Requests>>,
     /// The trace that the exchange is part of.
     pub trace: Option<Trace>,
+    /// How long Greylag itself was held up meanwhile; its times are then not the engine's alone.
+    pub stalled: Option<Duration>,
 }
 
 impl Default for Record {
@@ -127,6 +129,7 @@ impl Default for Record {
             grpc_status: None,
             requests: None,
             trace: None,
+            stalled: None,
         }
     }
 }
@@ -224,45 +227,84 @@ impl Times {
     }
 }
 
-/// The offsets of the first token events, in microseconds since `started`, and how many of them one read brought.
+/// When the token events came: the first reads one by one, in microseconds since `started`, each with how many token events it
+/// brought; of later ones how long after the one before they came, roughly.
 #[derive(Debug, Default)]
 pub struct Timeline {
     events: Vec<(u32, u32)>,
-    /// Reads that are not in the list, since it is full.
-    pub left_out: u64,
+    later: Option<Box<Later>>,
+}
+
+/// The gaps of the reads after the first ones.
+#[derive(Debug)]
+struct Later {
+    // of 2^i microseconds or more, and less than twice that; the first also holds those of none
+    gaps: [u32; Timeline::BINS],
+    last: u32,
 }
 
 impl Timeline {
     /// How many reads are kept.
     pub const KEPT: usize = 512;
+    /// Into how many sizes the gaps of the others are sorted: the last is of half an hour.
+    pub const BINS: usize = 32;
 
     /// A timeline with some room; noting allocates only when that doubles, a handful of times in all.
     pub fn with_room() -> Self {
         const ROOM: usize = 32;
         Timeline {
             events: Vec::with_capacity(ROOM),
-            left_out: 0,
+            later: None,
         }
     }
 
     /// Notes that `token_events` came at `at`.
     pub fn note(&mut self, at: Offset, token_events: u32) {
+        let micros = u32::try_from(at.as_micros()).unwrap_or(u32::MAX);
         if self.events.len() < Self::KEPT {
-            let micros = u32::try_from(at.as_micros()).unwrap_or(u32::MAX);
             self.events.push((micros, token_events));
-        } else {
-            self.left_out += 1;
+            return;
+        }
+        let last = self.events.last().map_or(micros, |(at, _)| *at);
+        let later = self.later.get_or_insert_with(|| {
+            Box::new(Later {
+                gaps: [0; Timeline::BINS],
+                last,
+            })
+        });
+        let gap = micros.saturating_sub(later.last);
+        later.last = micros;
+        let bin = gap.checked_ilog2().unwrap_or_default();
+        if let Some(count) = usize::try_from(bin)
+            .ok()
+            .and_then(|bin| later.gaps.get_mut(bin))
+        {
+            *count = count.saturating_add(1);
         }
     }
 
-    /// What was noted: (microseconds, token events), in order.
+    /// The reads that are kept: (microseconds, token events), in order.
     pub fn events(&self) -> &[(u32, u32)] {
         &self.events
+    }
+
+    /// The gaps of the later ones: at least so many microseconds, and less than twice that; and how many. Shortest first.
+    pub fn later_gaps(&self) -> impl Iterator<Item = (u32, u32)> {
+        let gaps = self.later.iter().flat_map(|later| later.gaps);
+        (0_u32..)
+            .zip(gaps)
+            .filter(|(_, count)| *count > 0)
+            .map(|(bin, count)| (1 << bin, count))
     }
 
     /// Gives back the room that was not needed, since the record will be kept for a while.
     pub fn settle(&mut self) {
         self.events.shrink_to_fit();
+    }
+
+    /// What it holds, in bytes.
+    pub fn size(&self) -> usize {
+        size_of_val(self.events()) + self.later.as_ref().map_or(0, |later| size_of_val(&**later))
     }
 }
 
@@ -279,14 +321,23 @@ mod tests {
     }
 
     #[test]
-    fn a_full_timeline_counts_what_it_leaves_out() {
+    fn a_full_timeline_sorts_later_gaps_by_size() {
         let mut timeline = Timeline::with_room();
-        for i in 0..Timeline::KEPT as u64 + 3 {
+        for i in 0..Timeline::KEPT as u64 {
             timeline.note(Duration::from_millis(i), 1);
+        }
+        assert_eq!(timeline.later_gaps().count(), 0);
+        let mut at = Duration::from_millis(Timeline::KEPT as u64 - 1);
+        for gap in [1000, 1023, 1024, 2047, 0, 1, 1000, u64::from(u32::MAX)] {
+            at += Duration::from_micros(gap);
+            timeline.note(at, 1);
         }
         assert_eq!(timeline.events().len(), Timeline::KEPT);
         assert_eq!(timeline.events()[1], (1000, 1));
-        assert_eq!(timeline.left_out, 3);
+        let later: Vec<(u32, u32)> = timeline.later_gaps().collect();
+        // The last offset is the longest that is told.
+        assert_eq!(later, [(1, 2), (512, 3), (1024, 2), (1 << 31, 1)]);
+        assert!(timeline.size() >= Timeline::KEPT * 8 + Timeline::BINS * 4);
     }
 
     #[test]

@@ -36,6 +36,7 @@ use crate::config::{Forwarded, Limits};
 use crate::exchange::{Exchange, Origin};
 use crate::identity::Identity;
 use crate::snapshot::Store;
+use crate::stall::Pulse;
 use crate::telemetry::Telemetry;
 use crate::upstream::{Pool, Pools};
 use caller::Caller;
@@ -89,6 +90,8 @@ pub struct Worker {
     pub shared: Arc<Shared>,
     /// Its idle connections.
     pub pool: Arc<Pool>,
+    /// What shows that its thread was held up.
+    pub pulse: Arc<Pulse>,
 }
 
 /// Carries one exchange from its head to its record. True: the connection may carry another.
@@ -99,6 +102,7 @@ pub async fn carry(worker: &Worker, client: &mut Client, cut: &mut Cut) -> bool 
         Caller::of(client.address(), &client.head().headers, &shared.trusted),
         shared.store.current(),
         &shared.origin,
+        &worker.pulse,
         &shared.telemetry,
     );
     if shared.draining.load(Ordering::Relaxed) {

@@ -11,6 +11,7 @@
 
 #[cfg(test)]
 mod capture;
+pub mod cgroup;
 pub mod draw;
 pub mod edit;
 pub mod facts;

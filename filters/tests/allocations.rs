@@ -97,7 +97,9 @@ fn an_answer_of_a_grpc_stream_allocates_nothing_once_the_buffers_have_grown() {
     let request = b"\0\0\0\0\x04\x1a\x02r1";
     let answer = b"\0\0\0\0\x0a\x12\x08\x1a\x02r1\x32\x02hi";
     let mut stream = InferStream::new(8);
-    Splitter::new(64).feed(request, |message| stream.request(Offset::ZERO, message));
+    Splitter::new(64).feed(request, |message| {
+        stream.request(Offset::ZERO, message);
+    });
     let mut splitter = Splitter::new(64);
     let mut events = 0;
     let mut round = |step: usize| {

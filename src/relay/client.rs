@@ -94,6 +94,18 @@ impl Client {
         either!(self, client => client.read_body().await)
     }
 
+    /// Sends what was written, as far as the client takes it without being waited for; whether that is all. What goes over
+    /// HTTP/2 leaves with its connection.
+    ///
+    /// # Errors
+    /// The client is lost.
+    pub async fn send_now(&mut self) -> Result<bool, Gone> {
+        match self {
+            Client::H1(client) => client.send_now().await,
+            Client::H2(_) => Ok(true),
+        }
+    }
+
     /// Ends when the client has left. To be called only when the body is read: it would eat a byte of it.
     pub async fn gone(&mut self) -> Gone {
         either!(self, client => client.gone().await)

@@ -16,7 +16,12 @@ use crate::telemetry::Gaps;
 pub async fn pump(flow: &mut Flow<'_>, meter: Meter, strips: bool) -> Result<(), Stop> {
     flow.exchange.record.timeline = Timeline::with_room();
     let gaps = flow.exchange.telemetry().gaps(&flow.exchange.record);
-    let mut watch = Watch { meter, gaps };
+    let mut watch = Watch {
+        meter,
+        gaps,
+        reads: 0,
+        is_due: false,
+    };
     let moved = if strips {
         let strip = Strip::new(flow.worker.shared.longest_event());
         without_usage(flow, &mut watch, strip).await
@@ -34,6 +39,7 @@ async fn as_it_comes(flow: &mut Flow<'_>, watch: &mut Watch) -> Result<(), Stop>
         let more = flow.next(&mut piece).await?;
         watch.see(flow, &piece);
         flow.write(&piece).await?;
+        watch.time(flow).await?;
         if !more {
             return Ok(());
         }
@@ -53,7 +59,10 @@ async fn without_usage(
         watch.see(flow, &piece);
         strip.feed(&piece, &mut kept);
         match next {
-            Ok(true) => flow.write(&kept).await?,
+            Ok(true) => {
+                flow.write(&kept).await?;
+                watch.time(flow).await?;
+            }
             Ok(false) => {
                 strip.finish(&mut kept);
                 return flow.write(&kept).await;
@@ -72,7 +81,14 @@ async fn without_usage(
 struct Watch {
     meter: Meter,
     gaps: Gaps,
+    // so many brought token events
+    reads: u64,
+    // whether the last of them is to be timed
+    is_due: bool,
 }
+
+/// Of so many reads with token events one is timed to its end.
+const TIMED: u64 = 64;
 
 impl Watch {
     fn see(&mut self, flow: &mut Flow<'_>, piece: &[u8]) {
@@ -81,6 +97,21 @@ impl Watch {
             let timeline = &mut flow.exchange.record.timeline;
             timeline.note(flow.read_at, token_events);
             self.gaps.note(token_events, gap);
+            self.reads += 1;
+            self.is_due = self.reads % TIMED == 1;
         }
+    }
+
+    // How long what was read last took to the client, if its turn has come and the client takes it at once: what a client
+    // makes wait is not ours.
+    async fn time(&mut self, flow: &mut Flow<'_>) -> Result<(), Stop> {
+        if !std::mem::take(&mut self.is_due) {
+            return Ok(());
+        }
+        let sent = flow.client.send_now().await;
+        if sent.map_err(|gone| Stop::left(flow.exchange, gone))? {
+            self.gaps.relayed(flow.exchange.now() - flow.read_at);
+        }
+        Ok(())
     }
 }

@@ -82,7 +82,11 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     requests: Option<Calls<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    stalled: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     timeline: Option<Events<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    later_gaps: Option<Vec<(f64, u32)>>,
 }
 
 #[derive(Serialize)]
@@ -174,7 +178,9 @@ impl<'a> Line<'a> {
                 .requests
                 .as_deref()
                 .map(|requests| Calls::of(requests, timeline.is_some())),
+            stalled: record.stalled.map(|stalled| stalled.as_secs_f64()),
             timeline: timeline.map(Events),
+            later_gaps: timeline.map(later_gaps).filter(|gaps| !gaps.is_empty()),
         }
     }
 }
@@ -299,6 +305,13 @@ impl Serialize for Events<'_> {
         }
         list.end()
     }
+}
+
+// The gaps of later reads: at least so many seconds and less than twice that, and how many.
+fn later_gaps(timeline: &Timeline) -> Vec<(f64, u32)> {
+    let gaps = timeline.later_gaps();
+    gaps.map(|(micros, count)| (f64::from(micros) / 1e6, count))
+        .collect()
 }
 
 // What displays itself, as a string.

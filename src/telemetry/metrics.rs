@@ -32,6 +32,8 @@ const SECONDS: [f64; 21] = [
     0.0005, 0.001, 0.002, 0.003, 0.005, 0.0075, 0.01, 0.015, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5,
     1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0,
 ];
+/// Upper bounds in seconds for the lag of timers, which are as exact as a millisecond or two.
+const STALLS: [f64; 10] = [0.001, 0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0];
 const LEG: [&str; 4] = ["gray_tag", "model_name", "leg", "traffic"];
 
 /// The metrics and their registry.
@@ -50,7 +52,11 @@ pub struct Metrics {
     prompt_tokens: IntCounterVec,
     outcomes: IntCounterVec,
     finish_reasons: IntCounterVec,
-    overhead: Histogram,
+    overhead: HistogramVec,
+    token_overhead: Histogram,
+    stalls: Histogram,
+    stalled: IntCounter,
+    throttled: IntCounter,
     client_abort: Histogram,
     unmetered: IntCounterVec,
     refused: IntCounterVec,
@@ -80,6 +86,8 @@ pub struct Levels {
     pub rules_version: u64,
     /// Log lines that found no room, since the start.
     pub log_dropped: u64,
+    /// Periods in which the control group was throttled, since it was made.
+    pub throttled: u64,
 }
 
 type Key = (Arc<str>, Arc<str>, Class);
@@ -110,6 +118,11 @@ impl Metrics {
             &["version"],
         );
         build.with_label_values(&[env!("CARGO_PKG_VERSION")]).set(1);
+        let overhead = make.own_histograms(
+            "greylag_overhead_seconds",
+            "What Greylag itself takes: for a request from whole in memory to written to the engine, connecting left out; for a token from read to written to the client.",
+            &["part"],
+        );
         Metrics {
             engines: Engines::new(&make),
             duration: make.histograms(
@@ -159,9 +172,17 @@ impl Metrics {
                 "Choices by why they ended.",
                 &["gray_tag", "model_name", "leg", "traffic", "finish_reason"],
             ),
-            overhead: make.histogram(
-                "greylag_overhead_seconds",
-                "Time from a request whole in memory to its last byte written to the engine, connecting left out.",
+            token_overhead: overhead.with_label_values(&["token"]),
+            overhead,
+            stalls: make.histogram_of(
+                "greylag_stall_seconds",
+                "How late the workers' timers are, looked at 100 times a second: what Greylag's own threads are held up.",
+                &STALLS,
+            ),
+            stalled: make.counter("greylag_stalled_exchanges_total", "Exchanges during which Greylag itself was held up."),
+            throttled: make.counter(
+                "greylag_cpu_throttled_total",
+                "Periods in which the control group's CPU quota was spent and its tasks had to wait.",
             ),
             client_abort: make.histogram(
                 "greylag_client_abort_seconds",
@@ -209,6 +230,9 @@ impl Metrics {
         if record.attempts > 1 {
             self.retried.inc();
         }
+        if record.stalled.is_some() {
+            self.stalled.inc();
+        }
         if record.how == Some(How::Hop) {
             self.hops.inc();
         }
@@ -222,7 +246,9 @@ impl Metrics {
                 .observe(ended.saturating_sub(left).as_secs_f64());
         }
         if let Some(overhead) = record.times.overhead(connecting) {
-            self.overhead.observe(overhead.as_secs_f64());
+            self.overhead
+                .with_label_values(&["request"])
+                .observe(overhead.as_secs_f64());
         }
         if record.route.is_inference() {
             self.count_inference(record, model, tag);
@@ -282,7 +308,15 @@ impl Metrics {
 
     /// The gaps of one stream.
     pub fn gaps(&self, record: &Record, model: &Arc<str>) -> Gaps {
-        Gaps(self.series(record, model).inter_chunk.local())
+        Gaps {
+            inter_chunk: self.series(record, model).inter_chunk.local(),
+            overhead: self.token_overhead.local(),
+        }
+    }
+
+    /// A beat of a worker was so late.
+    pub fn stalled(&self, late: Duration) {
+        self.stalls.observe(late.as_secs_f64());
     }
 
     /// Something of an inference route that was not read.
@@ -316,6 +350,8 @@ impl Metrics {
         level(&self.rules_version, levels.rules_version);
         level(&self.connections, levels.connections);
         level(&self.memory, levels.body_memory);
+        self.throttled
+            .inc_by(levels.throttled.saturating_sub(self.throttled.get()));
         self.log_dropped
             .inc_by(levels.log_dropped.saturating_sub(self.log_dropped.get()));
         let mut page = Vec::new();
@@ -359,24 +395,33 @@ impl Series {
 
 /// The gaps of one stream: noted without a lock, and added to the metrics when the stream ends.
 #[derive(Debug)]
-pub struct Gaps(LocalHistogram);
+pub struct Gaps {
+    inter_chunk: LocalHistogram,
+    overhead: LocalHistogram,
+}
 
 impl Gaps {
     /// Notes `token_events` of one read, the first of them `gap` after the one before; the others came with it, so
     /// their gap is 0.
     pub fn note(&self, token_events: u32, gap: Option<Duration>) {
         if let Some(gap) = gap {
-            self.0.observe(gap.as_secs_f64());
+            self.inter_chunk.observe(gap.as_secs_f64());
         }
         for _ in 1..token_events {
-            self.0.observe(0.0);
+            self.inter_chunk.observe(0.0);
         }
+    }
+
+    /// Notes how long a token event took from the engine's socket to the client's.
+    pub fn relayed(&self, took: Duration) {
+        self.overhead.observe(took.as_secs_f64());
     }
 }
 
 impl Drop for Gaps {
     fn drop(&mut self) {
-        self.0.flush();
+        self.inter_chunk.flush();
+        self.overhead.flush();
     }
 }
 

@@ -68,7 +68,7 @@ impl Ring {
 
 fn weight(record: &Record) -> u64 {
     let texts = record.id.len() + record.path.len() + record.model.as_ref().map_or(0, |m| m.len());
-    let timeline = size_of_val(record.timeline.events());
+    let timeline = record.timeline.size();
     let said = record.figures.as_ref().map_or(0, said);
     (size_of::<Record>() + texts + said + timeline) as u64
 }

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::hand::Hand;
-use crate::harness::{Client, Greylag, engines};
+use crate::harness::{Client, Greylag, engines, sim};
 
 const CHAT: &str = "/v1/chat/completions";
 const OK: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 2\r\n\r\n{}";
@@ -47,4 +47,27 @@ async fn a_model_that_rules_name_is_a_label_however_silent_an_engine_is() {
     greylag.records_of(1).await;
     let series = "greylag_outcomes_total{gray_tag=\"stable\",leg=\"primary\",model_name=\"named\",outcome=\"ok\",route=\"/v1/chat/completions\",traffic=\"real\"}";
     assert_eq!(greylag.metric(series).await, Some(1.0));
+}
+
+#[tokio::test]
+async fn what_greylag_itself_takes_is_measured() {
+    let engine = sim().await;
+    let greylag = Greylag::start(&engines(&[("stable", engine.address())]).to_string());
+    let mut client = Client::to(greylag.address()).await;
+    let body = r#"{"model":"tiny","messages":[],"stream":true,"max_tokens":100}"#;
+    let answer = client.chat(&["x-sim: itl=1ms;tokens=100"], body).await;
+    assert!(answer.whole);
+    let record = greylag.records_of(1).await.remove(0);
+    let count = |part: &str| format!("greylag_overhead_seconds_count{{part=\"{part}\"}}");
+    assert_eq!(greylag.metric(&count("request")).await, Some(1.0));
+    // The first, and of the reads after it every 64th; several tokens may have come in one.
+    let reads = record.timeline.events().len() as f64;
+    let timed = greylag.metric(&count("token")).await.unwrap_or_default();
+    assert!(
+        (1.0..=(reads / 64.0).ceil()).contains(&timed),
+        "{timed} of {reads}"
+    );
+    greylag
+        .metric_reaches("greylag_stall_seconds_count", 3.0)
+        .await;
 }

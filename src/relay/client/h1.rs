@@ -216,6 +216,20 @@ impl Client {
         self.gone().await
     }
 
+    /// Sends what was written, as far as it is taken without being waited for; whether that is all.
+    ///
+    /// # Errors
+    /// The client is lost.
+    pub async fn send_now(&mut self) -> Result<bool, Gone> {
+        poll_fn(|cx| {
+            Poll::Ready(match self.out.poll_send(cx, &mut &[][..]) {
+                Poll::Ready(sent) => sent.map(|()| true),
+                Poll::Pending => Ok(false),
+            })
+        })
+        .await
+    }
+
     /// Writes an interim head (1xx); it leaves before the next wait.
     pub fn write_interim(&mut self, head: &ResponseHeader) {
         wire::answer_head(head, self.out.outbox.end());

@@ -40,6 +40,10 @@ impl Maker<'_> {
         self.histogram_of(name, help, &OWN_SECONDS)
     }
 
+    pub(super) fn own_histograms(&self, name: &str, help: &str, labels: &[&str]) -> HistogramVec {
+        self.histograms(name, help, &OWN_SECONDS, labels)
+    }
+
     pub(super) fn histogram_of(&self, name: &str, help: &str, bounds: &[f64]) -> Histogram {
         let options = HistogramOpts::new(name, help).buckets(bounds.to_vec());
         self.register(Histogram::with_opts(options))
