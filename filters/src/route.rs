@@ -87,17 +87,16 @@ impl Route {
             Route::TritonInfer => Some(Dialect::TritonInfer),
             Route::TritonGenerate | Route::TritonGenerateStream => Some(Dialect::TritonGenerate),
             Route::ModelInfer => Some(Dialect::ModelInfer),
-            Route::Responses
-            | Route::Embeddings
-            | Route::Score
-            | Route::Rerank
-            | Route::Audio
-            | Route::Messages
-            | Route::Generate
-            | Route::LlamaCompletion
-            | Route::GenerateStream
-            | Route::ModelStreamInfer
-            | Route::Other => None,
+            Route::Responses => Some(Dialect::Responses),
+            Route::Embeddings => Some(Dialect::Embeddings),
+            Route::Score => Some(Dialect::Score),
+            Route::Rerank => Some(Dialect::Rerank),
+            Route::Audio => Some(Dialect::Audio),
+            Route::Messages => Some(Dialect::Messages),
+            Route::Generate => Some(Dialect::Generate),
+            Route::LlamaCompletion => Some(Dialect::LlamaCompletion),
+            Route::GenerateStream => Some(Dialect::GenerateStream),
+            Route::ModelStreamInfer | Route::Other => None,
         }
     }
 

@@ -225,14 +225,22 @@ proptest! {
 #[test]
 fn the_fuzz_body_holds_on_recorded_answers_and_on_their_ruins() {
     for (number, capture) in (0u8..).zip(capture::all()) {
-        let mut bytes = vec![number, number.wrapping_mul(7)];
+        let mut bytes = vec![0, 0, number.wrapping_mul(7)];
         bytes.extend_from_slice(&capture.body());
-        for kind in [0, 3, 4, 9].map(|kind| kind ^ (number & 15) ^ (number << 4)) {
-            bytes[0] = kind;
-            fuzz_meter(&bytes);
+        let own = Route::of(&capture.path).dialect();
+        let own = Dialect::ALL
+            .iter()
+            .position(|dialect| Some(*dialect) == own);
+        let own = u8::try_from(own.expect("a metered route")).expect("few dialects");
+        for kind in [0, 3, 4, 9, 20].map(|kind| kind ^ (number & 31)) {
+            for dialect in [own, number] {
+                bytes[0] = dialect;
+                bytes[1] = kind;
+                fuzz_meter(&bytes);
+            }
         }
         let length = bytes.len();
-        for spot in (2..length).step_by(97) {
+        for spot in (3..length).step_by(97) {
             bytes[spot] = bytes[spot].wrapping_add(number | 1);
         }
         fuzz_meter(&bytes);

@@ -6,8 +6,25 @@
 //! `reasoning_content` and OpenAI's `refusal` count too. The index of a tool call is never looked at: servers
 //! repeat it.
 
-use super::answer::Choice;
+use super::super::answer::Answer;
+use super::super::past::Past;
+use super::openai::{self, Choice};
+use super::{Body, Grammar};
 use crate::json::{Cursor, Fault, Kind};
+use crate::refusal::Family;
+
+pub(super) const GRAMMAR: Grammar = Grammar {
+    name: "chat",
+    read,
+    body: Body::Json,
+    ends_with_body: false,
+    takes_usage_option: true,
+    family: Family::OpenAi,
+};
+
+fn read<'a>(json: &'a [u8], past: &mut Past) -> Result<Answer<'a>, Fault> {
+    openai::read(member, json, past)
+}
 
 pub(super) fn member(
     cursor: &mut Cursor<'_>,

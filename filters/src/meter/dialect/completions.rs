@@ -3,8 +3,25 @@
 //! In: a member of a choice. Out: whether the choice bears a token. There is no role event; a choice with an empty
 //! `text` is a token that decodes to nothing and counts, as `vllm bench serve` has it.
 
-use super::answer::Choice;
+use super::super::answer::Answer;
+use super::super::past::Past;
+use super::openai::{self, Choice};
+use super::{Body, Grammar};
 use crate::json::{Cursor, Fault, Kind};
+use crate::refusal::Family;
+
+pub(super) const GRAMMAR: Grammar = Grammar {
+    name: "completions",
+    read,
+    body: Body::Json,
+    ends_with_body: false,
+    takes_usage_option: true,
+    family: Family::OpenAi,
+};
+
+fn read<'a>(json: &'a [u8], past: &mut Past) -> Result<Answer<'a>, Fault> {
+    openai::read(member, json, past)
+}
 
 pub(super) fn member(
     cursor: &mut Cursor<'_>,
