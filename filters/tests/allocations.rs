@@ -36,7 +36,7 @@ fn allocations(work: impl FnOnce()) -> u64 {
     ALLOCATIONS.with(Cell::get) - before
 }
 
-const EVENTS: [(Dialect, &str); 5] = [
+const EVENTS: [(Dialect, &str); 11] = [
     (
         Dialect::Chat,
         "data: {\"id\":\"c\",\"model\":\"tiny\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\\n\\u00e9\"},\"finish_reason\":\"length\"}],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":3}}\n\n",
@@ -53,6 +53,30 @@ const EVENTS: [(Dialect, &str); 5] = [
     (
         Dialect::TritonGenerate,
         "data: {\"index\":1,\"model_name\":\"words\",\"text_output\":\"quick \"}\n\n",
+    ),
+    (
+        Dialect::Responses,
+        "event: x\ndata: {\"type\":\"response.output_text.delta\",\"delta\":\" a\"}\n\n",
+    ),
+    (
+        Dialect::Messages,
+        "event: x\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"a\"}}\n\n",
+    ),
+    (
+        Dialect::Generate,
+        "data: {\"index\":1,\"text\":\"a b\",\"meta_info\":{\"finish_reason\":{\"type\":\"length\"},\"completion_tokens\":6}}\n\n",
+    ),
+    (
+        Dialect::GenerateStream,
+        "data:{\"index\":1,\"token\":{\"id\":7,\"text\":\"hi\",\"special\":false},\"generated_text\":null}\n\n",
+    ),
+    (
+        Dialect::LlamaCompletion,
+        "data: {\"index\":0,\"content\":\"a\",\"tokens\":[565],\"stop\":false,\"tokens_predicted\":2}\n\n",
+    ),
+    (
+        Dialect::Audio,
+        "data: {\"object\":\"transcription.chunk\",\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n",
     ),
 ];
 

@@ -124,6 +124,14 @@ impl Tally {
         if figures.usage.is_none() && !self.several {
             figures.usage = self.beside;
         }
+        // Where each choice counts its own, the count of one is not that of the answer, and its prompt may be another's too.
+        if self.past.shares.several() {
+            let all = Usage {
+                completion: self.past.shares.tokens(),
+                ..Usage::default()
+            };
+            figures.usage = all.if_real();
+        }
         figures.engine_times = self.past.engine_times.known();
         figures.one_choice = !self.several;
         figures

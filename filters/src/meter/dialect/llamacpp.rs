@@ -85,13 +85,6 @@ fn read<'a>(json: &'a [u8], past: &mut Past) -> Result<Answer<'a>, Fault> {
     })?;
     answer.several = past.shares.several();
     answer.ends = answer.ends.map(|_| past.shares.ended());
-    answer.usage = match answer.several {
-        true => Usage {
-            completion: past.shares.tokens(),
-            ..Usage::default()
-        },
-        false => usage,
-    }
-    .if_real();
+    answer.usage = usage.if_real();
     Ok(answer)
 }

@@ -157,10 +157,10 @@ impl Counts {
     }
 
     fn usage(self) -> Option<Usage> {
-        let parts = [self.cache_read, self.cache_creation].into_iter().flatten();
+        let mut parts = [self.cache_read, self.cache_creation].into_iter().flatten();
         let prompt = self
             .input
-            .and_then(|input| parts.fold(Some(input), |sum, part| sum?.checked_add(part)));
+            .and_then(|input| parts.try_fold(input, u64::checked_add));
         let usage = Usage {
             prompt,
             completion: self.output,

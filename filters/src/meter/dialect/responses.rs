@@ -80,7 +80,7 @@ fn read<'a>(json: &'a [u8], _past: &mut Past) -> Result<Answer<'a>, Fault> {
     answer.model = response.model;
     let is_error = event == Event::Error || response.status == Some(Status::Failed);
     answer.error = response.error.or_else(|| {
-        is_error.then(|| InStreamError {
+        is_error.then_some(InStreamError {
             code: bare,
             kind: None,
         })

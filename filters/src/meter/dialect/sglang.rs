@@ -28,11 +28,11 @@ fn read<'a>(json: &'a [u8], past: &mut Past) -> Result<Answer<'a>, Fault> {
     let mut is_tgi = false;
     let mut usage = None;
     objects(json, |cursor, place| {
-        let mut choice = Choice::default();
-        let (mut index, mut output, mut meta) = (place, false, Meta::default());
+        let (mut index, mut shows_text, mut output) = (place, false, false);
+        let mut meta = Meta::default();
         cursor.object(|cursor, key| {
             match key.raw() {
-                b"text" => choice.shows_text = says(cursor)?,
+                b"text" => shows_text = says(cursor)?,
                 b"output_ids" => output = holds(cursor)?,
                 b"index" => index = cursor.count()?.unwrap_or(place),
                 b"meta_info" => meta = Meta::read(cursor)?,
@@ -48,8 +48,8 @@ fn read<'a>(json: &'a [u8], past: &mut Past) -> Result<Answer<'a>, Fault> {
             Ok(())
         })?;
         let grown = past.shares.note(index, meta.usage.completion, false);
-        answer.bears_tokens |= grown.unwrap_or(choice.shows_text || output);
-        answer.shows_text |= choice.shows_text;
+        answer.bears_tokens |= grown.unwrap_or(shows_text || output);
+        answer.shows_text |= shows_text;
         if let Some(reason) = meta.reason {
             answer.finish_reasons.push(reason);
         }
@@ -61,23 +61,8 @@ fn read<'a>(json: &'a [u8], past: &mut Past) -> Result<Answer<'a>, Fault> {
         return tgi::read(json, past);
     }
     answer.several = past.shares.several();
-    if answer.has_usage {
-        // What a prompt has, each of its choices says; whether the choices have one prompt, none does.
-        answer.usage = match answer.several {
-            true => Usage {
-                completion: past.shares.tokens(),
-                ..Usage::default()
-            }
-            .if_real(),
-            false => usage.and_then(Usage::if_real),
-        };
-    }
+    answer.usage = usage.and_then(Usage::if_real);
     Ok(answer)
-}
-
-#[derive(Default)]
-struct Choice {
-    shows_text: bool,
 }
 
 /// What stands beside the text.
