@@ -33,6 +33,7 @@ splits:
     force: { header: x-gray-strategy }
     salt: 2026-11
   - { name: rest, weights: { candidate: 0, 123: 1 }, sticky: [{ body: session }, { body: user }] }
+routes: { /invocations: chat, "/apps/*": json }
 traffic: { test: { header: x-class, value: load } }
 trace: { inject: false, share: 12.5% }
 "#;
