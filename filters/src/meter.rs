@@ -5,6 +5,7 @@
 //! limit, and never panics: nonsense is counted and stepped over.
 
 pub(crate) mod answer;
+mod checks;
 mod dialect;
 mod engine_times;
 mod figures;
@@ -19,6 +20,7 @@ mod tally;
 mod usage;
 mod whole;
 
+pub use checks::Wanted;
 pub use dialect::Dialect;
 pub use engine_times::EngineTimes;
 pub use figures::{Figures, Unmetered};
@@ -100,6 +102,13 @@ impl Meter {
         if let Form::Whole(whole) = &mut self.form {
             whole.json = Some(length);
         }
+        self
+    }
+
+    /// The same meter, which also judges whether what the answer says is JSON. It then reads each event twice.
+    pub fn with_checks(mut self, wanted: Wanted) -> Meter {
+        let is_stream = matches!(self.form, Form::Stream(_));
+        self.tally.check(wanted, !is_stream);
         self
     }
 

@@ -1,7 +1,7 @@
 //! A metered token allocates nothing.
 
 use greylag_filters::grpc::Splitter;
-use greylag_filters::meter::{Dialect, InferStream, Meter, Offset};
+use greylag_filters::meter::{Dialect, InferStream, Meter, Offset, Wanted};
 use greylag_filters::usage_strip::Strip;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -92,11 +92,16 @@ fn the_count_sees_an_allocation() {
 fn a_token_allocates_nothing_once_the_buffers_have_grown() {
     for (dialect, event) in EVENTS {
         let mut meter = Meter::stream(dialect, false, 1 << 20);
+        let mut judge = Meter::stream(dialect, false, 1 << 20).with_checks(Wanted {
+            json: true,
+            tools: true,
+        });
         let mut strip = Strip::new(1 << 20);
         let mut out = Vec::with_capacity(1 << 16);
         let mut round = |step: usize| {
             for piece in event.as_bytes().chunks(step) {
                 meter.feed(Offset::from_millis(1), piece);
+                judge.feed(Offset::from_millis(1), piece);
                 strip.feed(piece, &mut out);
             }
             out.clear();

@@ -103,3 +103,33 @@ pub(super) fn text<'a>(cursor: &mut Cursor<'a>) -> Result<Option<Text<'a>>, Faul
 pub(super) fn says(cursor: &mut Cursor<'_>) -> Result<bool, Fault> {
     Ok(text(cursor)?.is_some_and(|text| !text.is_empty()))
 }
+
+/// Reads the elements of an array, each with its place; any other value is skipped.
+pub(super) fn each_item<'a>(
+    cursor: &mut Cursor<'a>,
+    mut each: impl FnMut(&mut Cursor<'a>, u64) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    if cursor.kind()? != Kind::Array {
+        return cursor.skip().map(drop);
+    }
+    let mut place = 0;
+    cursor.array(|cursor| {
+        each(cursor, place)?;
+        place += 1;
+        Ok(())
+    })
+}
+
+/// Looks ahead for the count that a member of this object is; the cursor stays where it is.
+pub(super) fn ahead(cursor: &Cursor<'_>, name: &[u8]) -> Result<Option<u64>, Fault> {
+    let mut found = None;
+    members(&mut cursor.clone(), |cursor, key| {
+        if key.raw() == name {
+            found = cursor.count()?;
+        } else {
+            cursor.skip()?;
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}

@@ -16,6 +16,7 @@ mod tgi;
 mod triton;
 
 use super::answer::Answer;
+use super::checks::Checks;
 use super::past::Past;
 use crate::json::Fault;
 use crate::refusal::Family;
@@ -80,6 +81,8 @@ pub(super) struct Grammar {
     pub(super) name: &'static str,
     /// Reads an event of a stream, or a whole answer.
     pub(super) read: Read,
+    /// Tells the checks what an event of a stream, or a whole answer, says.
+    pub(super) speak: Speak,
     /// What a whole answer is made of.
     pub(super) body: Body,
     /// Nothing but the end of its body ends a stream.
@@ -92,6 +95,14 @@ pub(super) struct Grammar {
 
 /// Reads one JSON value.
 type Read = for<'a> fn(&'a [u8], &mut Past) -> Result<Answer<'a>, Fault>;
+
+/// Reads one JSON value once more, for its text.
+type Speak = fn(&[u8], &mut Checks) -> Result<(), Fault>;
+
+/// Nothing that could be judged.
+fn silent(_json: &[u8], _checks: &mut Checks) -> Result<(), Fault> {
+    Ok(())
+}
 
 /// What a whole answer is made of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -36,6 +36,11 @@ pub struct Figures {
     pub error: Option<InStreamError>,
     /// The model that answered, up to 256 bytes.
     pub model: Option<Box<str>>,
+    /// The visible text of every choice is one JSON value. Absent where that was not asked, and where the answer is cut
+    /// off or cannot be followed.
+    pub json_ok: Option<bool>,
+    /// The arguments of every tool call are one JSON object. Absent where no tool was offered or called, and as above.
+    pub tool_arguments_ok: Option<bool>,
     /// Why the figures are not, or not all, there.
     pub unmetered: Option<Unmetered>,
     /// Events that could not be read.

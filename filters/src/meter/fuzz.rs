@@ -2,7 +2,7 @@
 
 use super::answer::Answer;
 use super::past::Past;
-use super::{Dialect, Figures, Meter, Offset};
+use super::{Dialect, Figures, Meter, Offset, Wanted};
 use crate::sse::Splitter;
 
 /// The first byte picks the dialect, the second the meter, the third the cutting; the rest is the answer. Asserts that
@@ -15,7 +15,7 @@ pub fn fuzz_meter(bytes: &[u8]) {
     let Some(dialect) = all.copied().nth(usize::from(*dialect)) else {
         return;
     };
-    let meter = || {
+    let plain = || {
         let limit = if kind & 2 == 0 { 1 << 20 } else { 64 };
         if kind & 4 == 0 {
             return Meter::stream(dialect, kind & 8 == 0, limit);
@@ -26,6 +26,11 @@ pub fn fuzz_meter(bytes: &[u8]) {
             _ => meter.with_json_length(usize::from(*step)),
         }
     };
+    let wanted = Wanted {
+        json: kind & 32 != 0,
+        tools: kind & 64 != 0,
+    };
+    let meter = || plain().with_checks(wanted);
     each_alone(Dialect::Chat, answer);
     each_alone(Dialect::Completions, answer);
     let step = usize::from(*step).max(1);
@@ -37,6 +42,8 @@ pub fn fuzz_meter(bytes: &[u8]) {
     assert!(cut.first_token <= cut.last_token);
     assert!(cut.first_token.is_some() == (cut.token_events > 0));
     assert!(cut.first_token_event.is_some() == (cut.token_events > 0));
+    assert!(wanted.json || cut.json_ok.is_none());
+    assert!(wanted.tools || cut.tool_arguments_ok.is_none());
     assert!(cut.first_token_event <= Some(cut.events));
 }
 

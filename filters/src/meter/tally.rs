@@ -3,6 +3,7 @@
 //! In: events, or a whole answer. Out: the figures at the end. Nothing grows with the length of the answer.
 
 use super::answer::Answer;
+use super::checks::{Checks, Wanted};
 use super::past::Past;
 use super::{Dialect, Figures, InStreamError, Offset, Usage};
 use crate::sse::Event;
@@ -19,6 +20,8 @@ pub(super) struct Tally {
     // Usage beside a choice: the running figure of that choice, or, for one choice, of the answer.
     beside: Option<Usage>,
     past: Past,
+    // There only if something is to be judged.
+    checks: Option<Box<Checks>>,
     pub(super) figures: Figures,
 }
 
@@ -31,7 +34,15 @@ impl Tally {
             several: !n_is_one,
             beside: None,
             past: Past::default(),
+            checks: None,
             figures: Figures::default(),
+        }
+    }
+
+    /// Judges what the answer says, too. `is_whole`: it is no stream.
+    pub(super) fn check(&mut self, wanted: Wanted, is_whole: bool) {
+        if wanted != Wanted::default() {
+            self.checks = Some(Box::new(Checks::new(wanted, is_whole)));
         }
     }
 
@@ -62,6 +73,10 @@ impl Tally {
             return Some(());
         }
         let answer = dialect.read(event.data, &mut self.past).ok()?;
+        if let Some(checks) = &mut self.checks {
+            // It has been read once, so it has no fault.
+            let (Ok(()) | Err(_)) = (dialect.grammar().speak)(event.data, checks);
+        }
         if answer.bears_tokens {
             self.figures.token_events += 1;
             let nth = self.figures.events + 1;
@@ -87,6 +102,9 @@ impl Tally {
             ends: None,
             ..answer
         };
+        if let Some(checks) = &mut self.checks {
+            let (Ok(()) | Err(_)) = (dialect.grammar().speak)(bytes, checks);
+        }
         self.figures.terminated = true;
         self.add(answer);
         true
@@ -133,6 +151,11 @@ impl Tally {
             figures.usage = all.if_real();
         }
         figures.engine_times = self.past.engine_times.known();
+        if let Some(checks) = self.checks {
+            let is_over = figures.terminated && figures.error.is_none();
+            figures.json_ok = checks.json_ok(is_over);
+            figures.tool_arguments_ok = checks.tool_arguments_ok(is_over);
+        }
         figures.one_choice = !self.several;
         figures
     }

@@ -1,6 +1,7 @@
 //! The meter on answers written by hand, and on recorded ones.
 
 mod any_dialect;
+mod checks;
 mod ends;
 mod infer_stream;
 mod media;

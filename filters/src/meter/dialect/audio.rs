@@ -8,13 +8,14 @@ use super::super::Usage;
 use super::super::answer::{Answer, object, says, text};
 use super::super::in_stream_error::InStreamError;
 use super::super::past::Past;
-use super::{Body, Grammar, chat, openai};
+use super::{Body, Grammar, chat, openai, silent};
 use crate::json::{Fault, Kind};
 use crate::refusal::Family;
 
 pub(super) const GRAMMAR: Grammar = Grammar {
     name: "audio",
     read,
+    speak: silent,
     body: Body::JsonOrMedia,
     ends_with_body: false,
     takes_usage_option: false,

@@ -3,7 +3,8 @@
 //! In: a member of a choice. Out: whether the choice bears a token. There is no role event; a choice with an empty
 //! `text` is a token that decodes to nothing and counts, as `vllm bench serve` has it.
 
-use super::super::answer::Answer;
+use super::super::answer::{Answer, text};
+use super::super::checks::Checks;
 use super::super::past::Past;
 use super::openai::{self, Choice};
 use super::{Body, Grammar};
@@ -13,6 +14,7 @@ use crate::refusal::Family;
 pub(super) const GRAMMAR: Grammar = Grammar {
     name: "completions",
     read,
+    speak,
     body: Body::Json,
     ends_with_body: false,
     takes_usage_option: true,
@@ -21,6 +23,18 @@ pub(super) const GRAMMAR: Grammar = Grammar {
 
 fn read<'a>(json: &'a [u8], past: &mut Past) -> Result<Answer<'a>, Fault> {
     openai::read(member, json, past)
+}
+
+fn speak(json: &[u8], checks: &mut Checks) -> Result<(), Fault> {
+    openai::each_member(json, |choice, cursor, key| {
+        if key != b"text" {
+            return cursor.skip().map(drop);
+        }
+        if let Some(piece) = text(cursor)? {
+            checks.text(choice, piece);
+        }
+        Ok(())
+    })
 }
 
 pub(super) fn member(

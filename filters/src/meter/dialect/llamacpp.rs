@@ -5,7 +5,8 @@
 //! choice has had it. There is no `[DONE]`.
 
 use super::super::Usage;
-use super::super::answer::{Answer, members, objects, says, text};
+use super::super::answer::{Answer, ahead, members, objects, says, text};
+use super::super::checks::Checks;
 use super::super::finish_reason::FinishReason;
 use super::super::in_stream_error::InStreamError;
 use super::super::past::Past;
@@ -17,11 +18,27 @@ use crate::refusal::Family;
 pub(super) const GRAMMAR: Grammar = Grammar {
     name: "completion",
     read,
+    speak,
     body: Body::Json,
     ends_with_body: false,
     takes_usage_option: false,
     family: Family::OpenAi,
 };
+
+fn speak(json: &[u8], checks: &mut Checks) -> Result<(), Fault> {
+    objects(json, |cursor, place| {
+        let choice = ahead(cursor, b"index")?.unwrap_or(place);
+        members(cursor, |cursor, key| {
+            if key.raw() != b"content" {
+                return cursor.skip().map(drop);
+            }
+            if let Some(piece) = text(cursor)? {
+                checks.text(choice, piece);
+            }
+            Ok(())
+        })
+    })
+}
 
 fn read<'a>(json: &'a [u8], past: &mut Past) -> Result<Answer<'a>, Fault> {
     let mut answer = Answer::default();

@@ -5,7 +5,8 @@
 //! cache is not among the `input_tokens`. The count with which a message starts is not that of its answer. The stream ends
 //! with `message_stop`; there is no `[DONE]`.
 
-use super::super::answer::{Answer, members, object, says, text};
+use super::super::answer::{Answer, ahead, each_item, members, object, says, text};
+use super::super::checks::Checks;
 use super::super::finish_reason::FinishReason;
 use super::super::in_stream_error::InStreamError;
 use super::super::past::Past;
@@ -17,6 +18,7 @@ use crate::refusal::Family;
 pub(super) const GRAMMAR: Grammar = Grammar {
     name: "messages",
     read,
+    speak,
     body: Body::Json,
     ends_with_body: false,
     takes_usage_option: false,
@@ -88,6 +90,48 @@ fn read<'a>(json: &'a [u8], past: &mut Past) -> Result<Answer<'a>, Fault> {
         answer.usage = past.counts.usage();
     }
     Ok(answer)
+}
+
+/// What an event adds, or all blocks of a whole message. All text is one; a whole message has the input of its tools as JSON.
+fn speak(json: &[u8], checks: &mut Checks) -> Result<(), Fault> {
+    let call = ahead(&Cursor::new(json), b"index")?.unwrap_or(0);
+    object(json, |cursor, key| match key.raw() {
+        b"delta" => members(cursor, |cursor, key| {
+            match key.raw() {
+                b"text" => {
+                    if let Some(piece) = text(cursor)? {
+                        checks.text(0, piece);
+                    }
+                }
+                b"partial_json" => {
+                    if let Some(piece) = text(cursor)? {
+                        checks.arguments(0, call, piece);
+                    }
+                }
+                _ => {
+                    cursor.skip()?;
+                }
+            }
+            Ok(())
+        }),
+        b"content" => each_item(cursor, |cursor, _| {
+            members(cursor, |cursor, key| {
+                match key.raw() {
+                    b"text" => {
+                        if let Some(piece) = text(cursor)? {
+                            checks.text(0, piece);
+                        }
+                    }
+                    b"input" => checks.whole_call(cursor.skip()? == Kind::Object),
+                    _ => {
+                        cursor.skip()?;
+                    }
+                }
+                Ok(())
+            })
+        }),
+        _ => cursor.skip().map(drop),
+    })
 }
 
 /// What a `delta` adds.

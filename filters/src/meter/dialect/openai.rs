@@ -3,7 +3,7 @@
 //! In: an event's data or a whole answer, and a reader for what a choice holds. Out: an [`Answer`]. One pass, no tree,
 //! nothing allocated but for an error.
 
-use super::super::answer::Answer;
+use super::super::answer::{Answer, ahead, each_item, members, object};
 use super::super::finish_reason::FinishReason;
 use super::super::in_stream_error::{InStreamError, word};
 use super::super::past::Past;
@@ -113,6 +113,23 @@ pub(super) fn read<'a>(
         answer.error = Some(bare);
     }
     Ok(answer)
+}
+
+/// Calls `each` with every member of every choice and the choice's index, the cursor at the member's value, which it must
+/// read.
+pub(super) fn each_member<'a>(
+    json: &'a [u8],
+    mut each: impl FnMut(u64, &mut Cursor<'a>, &[u8]) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    object(json, |cursor, key| {
+        if key.raw() != b"choices" {
+            return cursor.skip().map(drop);
+        }
+        each_item(cursor, |cursor, place| {
+            let index = ahead(cursor, b"index")?.unwrap_or(place);
+            members(cursor, |cursor, key| each(index, cursor, key.raw()))
+        })
+    })
 }
 
 /// Reads the value of `choices`.

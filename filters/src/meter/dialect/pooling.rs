@@ -7,13 +7,14 @@ use super::super::Usage;
 use super::super::answer::{Answer, members, text};
 use super::super::in_stream_error::{InStreamError, word};
 use super::super::past::Past;
-use super::{Body, Grammar};
+use super::{Body, Grammar, silent};
 use crate::json::{Cursor, Fault, Kind};
 use crate::refusal::Family;
 
 pub(super) const EMBEDDINGS: Grammar = Grammar {
     name: "embeddings",
     read,
+    speak: silent,
     body: Body::Json,
     ends_with_body: true,
     takes_usage_option: false,

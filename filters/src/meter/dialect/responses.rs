@@ -4,7 +4,8 @@
 //! tokens; those that open, close or repeat a part do not, nor do the two that come before the prompt is read. The stream
 //! ends with an event that holds the whole response, and with it the usage; there is no `[DONE]`.
 
-use super::super::answer::{Answer, members, object, says, text};
+use super::super::answer::{Answer, ahead, each_item, members, object, says, text};
+use super::super::checks::Checks;
 use super::super::finish_reason::FinishReason;
 use super::super::in_stream_error::{InStreamError, word};
 use super::super::past::Past;
@@ -16,6 +17,7 @@ use crate::refusal::Family;
 pub(super) const GRAMMAR: Grammar = Grammar {
     name: "responses",
     read,
+    speak,
     body: Body::Json,
     ends_with_body: false,
     takes_usage_option: false,
@@ -86,6 +88,64 @@ fn read<'a>(json: &'a [u8], _past: &mut Past) -> Result<Answer<'a>, Fault> {
         })
     });
     Ok(answer)
+}
+
+/// What an event adds, or all items of a whole response. The last event repeats what was said before it, so it says nothing.
+fn speak(json: &[u8], checks: &mut Checks) -> Result<(), Fault> {
+    let whole = Cursor::new(json);
+    let item = ahead(&whole, b"output_index")?.unwrap_or(0);
+    let (mut kind, mut delta) = (None, None);
+    object(json, |cursor, key| {
+        match key.raw() {
+            b"type" => kind = text(cursor)?,
+            b"delta" => delta = text(cursor)?,
+            b"output" => each_item(cursor, |cursor, item| speak_item(cursor, item, checks))?,
+            _ => {
+                cursor.skip()?;
+            }
+        }
+        Ok(())
+    })?;
+    match (kind.map(Text::raw), delta) {
+        (Some(b"response.output_text.delta"), Some(piece)) => checks.text(item, piece),
+        (Some(b"response.function_call_arguments.delta"), Some(piece)) => {
+            checks.arguments(0, item, piece);
+        }
+        (Some(b"response.output_item.added"), _) => checks.begin(0, item),
+        (_, _) => {}
+    }
+    Ok(())
+}
+
+fn speak_item(cursor: &mut Cursor<'_>, item: u64, checks: &mut Checks) -> Result<(), Fault> {
+    members(cursor, |cursor, key| {
+        match key.raw() {
+            b"content" => each_item(cursor, |cursor, _| {
+                members(cursor, |cursor, key| {
+                    match key.raw() {
+                        b"text" => {
+                            if let Some(piece) = text(cursor)? {
+                                checks.text(item, piece);
+                            }
+                        }
+                        _ => {
+                            cursor.skip()?;
+                        }
+                    }
+                    Ok(())
+                })
+            })?,
+            b"arguments" => {
+                if let Some(piece) = text(cursor)? {
+                    checks.arguments(0, item, piece);
+                }
+            }
+            _ => {
+                cursor.skip()?;
+            }
+        }
+        Ok(())
+    })
 }
 
 /// How a response stands.

@@ -7,6 +7,7 @@
 
 use super::super::Usage;
 use super::super::answer::{Answer, members, objects, says, text};
+use super::super::checks::Checks;
 use super::super::finish_reason::FinishReason;
 use super::super::in_stream_error::InStreamError;
 use super::super::past::Past;
@@ -17,6 +18,7 @@ use crate::refusal::Family;
 pub(super) const GRAMMAR: Grammar = Grammar {
     name: "generate",
     read,
+    speak,
     body: Body::Json,
     ends_with_body: false,
     takes_usage_option: false,
@@ -63,6 +65,30 @@ fn read<'a>(json: &'a [u8], past: &mut Past) -> Result<Answer<'a>, Fault> {
     answer.several = past.shares.several();
     answer.usage = usage.and_then(Usage::if_real);
     Ok(answer)
+}
+
+/// The text of a whole answer. That of an event may be all there is so far or what is new, and nothing says which, so a stream
+/// is not judged.
+fn speak(json: &[u8], checks: &mut Checks) -> Result<(), Fault> {
+    let is_event = !checks.is_whole();
+    objects(json, |cursor, place| {
+        members(cursor, |cursor, key| {
+            match key.raw() {
+                b"text" | b"generated_text" => {
+                    let piece = text(cursor)?;
+                    if is_event {
+                        checks.lose_text();
+                    } else if let Some(piece) = piece {
+                        checks.text(place, piece);
+                    }
+                }
+                _ => {
+                    cursor.skip()?;
+                }
+            }
+            Ok(())
+        })
+    })
 }
 
 /// What stands beside the text.

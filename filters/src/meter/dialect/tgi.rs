@@ -4,6 +4,7 @@
 //! is to say of it, if `details` were asked for; an error has a `error_type`. There is no `[DONE]`.
 
 use super::super::answer::{Answer, members, objects, says, text};
+use super::super::checks::Checks;
 use super::super::finish_reason::FinishReason;
 use super::super::in_stream_error::{InStreamError, word};
 use super::super::past::Past;
@@ -15,6 +16,7 @@ use crate::refusal::Family;
 pub(super) const GRAMMAR: Grammar = Grammar {
     name: "generate_stream",
     read,
+    speak,
     body: Body::Json,
     ends_with_body: false,
     takes_usage_option: false,
@@ -46,6 +48,26 @@ pub(super) fn read<'a>(json: &'a [u8], _past: &mut Past) -> Result<Answer<'a>, F
         error.kind = kind.or_else(|| error.kind.take());
     }
     Ok(answer)
+}
+
+fn speak(json: &[u8], checks: &mut Checks) -> Result<(), Fault> {
+    objects(json, |cursor, _| {
+        members(cursor, |cursor, key| match key.raw() {
+            b"token" => {
+                let shown = is_shown(&mut cursor.clone())?;
+                members(cursor, |cursor, key| {
+                    if key.raw() != b"text" {
+                        return cursor.skip().map(drop);
+                    }
+                    if let Some(piece) = text(cursor)?.filter(|_| shown) {
+                        checks.text(0, piece);
+                    }
+                    Ok(())
+                })
+            }
+            _ => cursor.skip().map(drop),
+        })
+    })
 }
 
 /// Whether a token shows text: marks such as the end of the text do not.

@@ -8,13 +8,14 @@
 use super::super::answer::{Answer, object};
 use super::super::in_stream_error::InStreamError;
 use super::super::past::Past;
-use super::{Body, Grammar};
+use super::{Body, Grammar, silent};
 use crate::json::{Fault, Kind};
 use crate::refusal::Family;
 
 pub(super) const INFER: Grammar = Grammar {
     name: "triton_infer",
     read,
+    speak: silent,
     body: Body::Json,
     ends_with_body: true,
     takes_usage_option: false,

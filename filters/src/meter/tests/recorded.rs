@@ -297,7 +297,7 @@ fn the_fuzz_body_holds_on_recorded_answers_and_on_their_ruins() {
             .iter()
             .position(|dialect| Some(*dialect) == own);
         let own = u8::try_from(own.expect("a metered route")).expect("few dialects");
-        for kind in [0, 3, 4, 9, 20].map(|kind| kind ^ (number & 31)) {
+        for kind in [0, 3, 4, 9, 20, 96, 100].map(|kind| kind ^ (number & 31)) {
             for dialect in [own, number] {
                 bytes[0] = dialect;
                 bytes[1] = kind;
