@@ -4,7 +4,7 @@
 
 use criterion::{Criterion, Throughput};
 use greylag_filters::grpc::Splitter;
-use greylag_filters::meter::{Dialect, InferStream, Meter, Offset};
+use greylag_filters::meter::{Dialect, InferStream, Meter, Offset, Wanted};
 use greylag_filters::usage_strip::Strip;
 use std::hint::black_box;
 
@@ -95,6 +95,13 @@ fn events(criterion: &mut Criterion) {
                 cut.feed(at, black_box(head.as_bytes()));
                 black_box(cut.feed(at, black_box(tail.as_bytes())))
             });
+        });
+        let mut judge = Meter::stream(dialect, true, 1 << 20).with_checks(Wanted {
+            json: true,
+            tools: true,
+        });
+        group.bench_function(format!("{name}, judged"), |bencher| {
+            bencher.iter(|| black_box(judge.feed(at, black_box(event.as_bytes()))));
         });
         let mut strip = Strip::new(1 << 20);
         let mut out = Vec::new();
