@@ -10,7 +10,6 @@ use std::time::{Duration, Instant, SystemTime};
 use greylag_filters::draw::Draw;
 use greylag_filters::meter::Offset;
 use greylag_filters::outcome::{self, End};
-use greylag_filters::route::Route;
 use pingora_http::RequestHeader;
 
 use crate::record::{MAX_TEXT, Record, bounded};
@@ -109,7 +108,7 @@ impl Exchange {
             rules_hash: snapshot.rules.hash(),
             method: head.method.clone(),
             path: bounded(path),
-            route: Route::of(path),
+            route: snapshot.rules.route(path),
             client: caller.client,
             ..Record::default()
         };

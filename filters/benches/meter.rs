@@ -4,7 +4,7 @@
 
 use criterion::{Criterion, Throughput};
 use greylag_filters::grpc::Splitter;
-use greylag_filters::meter::{Dialect, InferStream, Meter, Offset};
+use greylag_filters::meter::{Dialect, InferStream, Meter, Offset, Wanted};
 use greylag_filters::usage_strip::Strip;
 use std::hint::black_box;
 
@@ -16,7 +16,7 @@ fn main() {
 }
 
 /// The events, as recorded but for their ids; the names say what is special.
-fn rows() -> [(&'static str, Dialect, String); 6] {
+fn rows() -> [(&'static str, Dialect, String); 10] {
     let head = r#"data: {"id":"chatcmpl-8f67814d01511b78","object":"chat.completion.chunk","created":1796071456,"model":"tiny","choices":[{"index":0,"#;
     let tail = r#""logprobs":null,"finish_reason":null,"token_ids":null}]"#;
     let usage = r#","usage":{"prompt_tokens":20,"total_tokens":28,"completion_tokens":8,"completion_tokens_details":null}"#;
@@ -56,6 +56,26 @@ fn rows() -> [(&'static str, Dialect, String); 6] {
                 .to_owned()
                 + "\n\n",
         ),
+        (
+            "responses",
+            Dialect::Responses,
+            "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"item_id\":\"msg_mLUqWGiDt5Z6e4Kxb21GODkhsBONqZFl\",\"delta\":\" header\"}\n\n".to_owned(),
+        ),
+        (
+            "messages",
+            Dialect::Messages,
+            "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\" header\"}}\n\n".to_owned(),
+        ),
+        (
+            "generate",
+            Dialect::Generate,
+            "data: {\"text\":\"An 5 splitsct\",\"output_ids\":[360],\"meta_info\":{\"id\":\"fb07b3f7\",\"finish_reason\":null,\"prompt_tokens\":3,\"completion_tokens\":6,\"cached_tokens\":0}}\n\n".to_owned(),
+        ),
+        (
+            "completion",
+            Dialect::LlamaCompletion,
+            "data: {\"index\":0,\"content\":\" replica\",\"tokens\":[565],\"stop\":false,\"id_slot\":-1,\"tokens_predicted\":2,\"tokens_evaluated\":4}\n\n".to_owned(),
+        ),
     ]
 }
 
@@ -75,6 +95,13 @@ fn events(criterion: &mut Criterion) {
                 cut.feed(at, black_box(head.as_bytes()));
                 black_box(cut.feed(at, black_box(tail.as_bytes())))
             });
+        });
+        let mut judge = Meter::stream(dialect, true, 1 << 20).with_checks(Wanted {
+            json: true,
+            tools: true,
+        });
+        group.bench_function(format!("{name}, judged"), |bencher| {
+            bencher.iter(|| black_box(judge.feed(at, black_box(event.as_bytes()))));
         });
         let mut strip = Strip::new(1 << 20);
         let mut out = Vec::new();

@@ -23,6 +23,10 @@ pub(crate) struct Capture {
     pub(crate) request: Vec<u8>,
     pub(crate) status: u16,
     pub(crate) sse: bool,
+    /// Its framing is complete.
+    pub(crate) is_whole: bool,
+    /// The client closed before its end, by intent.
+    pub(crate) is_aborted: bool,
     /// `Inference-Header-Content-Length` of the answer.
     pub(crate) json_length: Option<usize>,
     /// The body as it was framed: chunk by chunk, or in one piece.
@@ -61,6 +65,12 @@ pub(crate) fn text(name: &str) -> String {
     std::fs::read_to_string(root.join(name)).expect("the fixtures are there")
 }
 
+/// The text of a page of the documentation.
+pub(crate) fn document(name: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    std::fs::read_to_string(root.join(name)).expect("the page is there")
+}
+
 fn read(name: String, path: &Path) -> Capture {
     let request = path
         .to_string_lossy()
@@ -78,8 +88,8 @@ fn read(name: String, path: &Path) -> Capture {
         let digits = after.lines().next().expect("a value");
         Some(digits.parse::<usize>().expect("a length"))
     };
-    let pieces = match length("content-length") {
-        Some(length) => vec![rest[..length].to_vec()],
+    let (pieces, is_whole) = match length("content-length") {
+        Some(length) => (vec![rest[..length].to_vec()], true),
         None => chunks(rest),
     };
     Capture {
@@ -90,24 +100,26 @@ fn read(name: String, path: &Path) -> Capture {
             None => request["json"].to_string().into_bytes(),
         },
         status: head["http/1.1 ".len()..][..3].parse().expect("a status"),
+        is_whole,
+        is_aborted: request["abort_after_bytes"].is_number(),
         sse: head.contains("\r\ncontent-type: text/event-stream"),
         json_length: length("inference-header-content-length"),
         pieces,
     }
 }
 
-/// Parts a chunked body; a recording may stop in the middle.
-fn chunks(mut rest: &[u8]) -> Vec<Vec<u8>> {
+/// Parts a chunked body, and tells whether it is whole; a recording may stop in the middle.
+fn chunks(mut rest: &[u8]) -> (Vec<Vec<u8>>, bool) {
     let mut pieces = Vec::new();
     while let Some(end) = memchr::memmem::find(rest, b"\r\n") {
         let size = std::str::from_utf8(&rest[..end]).expect("a chunk size");
         let size = usize::from_str_radix(size, 16).expect("a chunk size in hex");
         if size == 0 {
-            break;
+            return (pieces, true);
         }
         let after = &rest[end + 2..];
         pieces.push(after[..size.min(after.len())].to_vec());
         rest = after.get(size + 2..).unwrap_or_default();
     }
-    pieces
+    (pieces, false)
 }

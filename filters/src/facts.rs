@@ -4,6 +4,7 @@
 //! not one JSON object. One walk at the speed of a vector search, no tree; what is kept is short, however long the
 //! prompt.
 
+mod form;
 pub mod triton;
 
 use crate::json::{Cursor, Fault, Flaw, Kind, Member, Spans, Text};
@@ -28,6 +29,10 @@ pub struct Body {
     pub continuous_usage: bool,
     /// `stream_options` is there, but neither an object nor null.
     pub odd_options: bool,
+    /// It asks for an answer in JSON.
+    pub wants_json: bool,
+    /// `tools` is an array that is not empty.
+    pub has_tools: bool,
     /// The bytes of the values of `messages`, `prompt`, `input` and Triton's `text_input`.
     pub prompt_bytes: u64,
     /// The values of the keys that were wanted, in that order: strings as read, numbers and booleans as written.
@@ -88,6 +93,10 @@ fn read<'a>(
         } else if key.is("stream_options") {
             (facts.include_usage, facts.continuous_usage) = stream_options(member, value)?;
             facts.odd_options = !matches!(member.kind(), Kind::Object | Kind::Null);
+        } else if key.is("tools") {
+            facts.has_tools = member.kind() == Kind::Array && value.len() > EMPTY;
+        } else {
+            facts.wants_json |= form::asks_json(key, member, value)?;
         }
         for (wanted, kept) in wanted.iter().zip(&mut facts.keys) {
             if key.is(wanted) {
@@ -99,6 +108,9 @@ fn read<'a>(
     facts.spans = spans;
     Ok(facts)
 }
+
+/// `[]`
+const EMPTY: usize = 2;
 
 /// `include_usage` and `continuous_usage_stats`.
 fn stream_options(member: &Member, value: &[u8]) -> Result<(bool, bool), Fault> {

@@ -4,11 +4,15 @@
 //! [`Fault`]. Never recurses by the depth of the input, never copies, and never judges UTF-8: whoever needs that
 //! checks the whole text once.
 
+mod check;
 mod cursor;
 mod skip;
 mod spans;
 mod text;
 
+#[cfg(any(test, fuzzing))]
+pub use check::fuzz_json_check;
+pub use check::{Check, Verdict};
 pub use cursor::Cursor;
 pub use spans::{Member, Spans};
 pub use text::Text;

@@ -29,6 +29,7 @@ pub mod meter;
 pub mod outcome;
 pub mod protobuf;
 pub mod proxy_protocol;
+pub mod recognise;
 pub mod refusal;
 pub mod route;
 pub mod rules;

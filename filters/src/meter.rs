@@ -5,8 +5,9 @@
 //! limit, and never panics: nonsense is counted and stepped over.
 
 pub(crate) mod answer;
-mod chat;
-mod completions;
+mod checks;
+mod dialect;
+mod engine_times;
 mod figures;
 mod finish_reason;
 #[cfg(any(test, fuzzing))]
@@ -14,11 +15,14 @@ mod fuzz;
 mod in_stream_error;
 mod infer_stream;
 mod model_infer;
+pub(crate) mod past;
 mod tally;
-mod triton;
 mod usage;
 mod whole;
 
+pub use checks::Wanted;
+pub use dialect::Dialect;
+pub use engine_times::EngineTimes;
 pub use figures::{Figures, Unmetered};
 pub use finish_reason::{FinishReason, FinishReasons};
 #[cfg(any(test, fuzzing))]
@@ -30,45 +34,13 @@ pub use usage::Usage;
 use std::time::Duration;
 
 use crate::sse::Splitter;
+use dialect::Body;
 use model_infer::ModelInfer;
 use tally::Tally;
 use whole::Whole;
 
 /// Time since the exchange began.
 pub type Offset = Duration;
-
-/// The form in which an answer speaks of tokens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dialect {
-    /// OpenAI's `/v1/chat/completions`.
-    Chat,
-    /// OpenAI's `/v1/completions`.
-    Completions,
-    /// Triton's `infer`: one JSON value, and tensors after it if the head says so.
-    TritonInfer,
-    /// Triton's `generate` and `generate_stream`. The stream has no terminator but the end of its body.
-    TritonGenerate,
-    /// gRPC's `ModelInfer`: one message. It is read as a whole answer.
-    ModelInfer,
-}
-
-impl Dialect {
-    /// Whether answers say how many tokens they have, if they are asked to.
-    pub fn has_usage(self) -> bool {
-        match self {
-            Dialect::Chat | Dialect::Completions => true,
-            Dialect::TritonInfer | Dialect::TritonGenerate | Dialect::ModelInfer => false,
-        }
-    }
-
-    /// Whether nothing but the end of its body ends a stream.
-    fn ends_with_body(self) -> bool {
-        match self {
-            Dialect::Chat | Dialect::Completions => false,
-            Dialect::TritonInfer | Dialect::TritonGenerate | Dialect::ModelInfer => true,
-        }
-    }
-}
 
 /// What one piece of the answer brought.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,12 +84,10 @@ impl Meter {
     ///
     /// `n_is_one`: the request asked for one choice; `limit`: the longest answer that is read, in bytes.
     pub fn whole(dialect: Dialect, n_is_one: bool, limit: usize) -> Meter {
-        let form = match dialect {
-            Dialect::ModelInfer => Form::Message(ModelInfer::new(limit)),
-            Dialect::Chat
-            | Dialect::Completions
-            | Dialect::TritonInfer
-            | Dialect::TritonGenerate => Form::Whole(Whole::new(limit)),
+        let form = match dialect.grammar().body {
+            Body::Message => Form::Message(ModelInfer::new(limit)),
+            Body::Json => Form::Whole(Whole::new(limit)),
+            Body::JsonOrMedia => Form::Whole(Whole::or_media(limit)),
         };
         Meter {
             dialect,
@@ -132,6 +102,13 @@ impl Meter {
         if let Form::Whole(whole) = &mut self.form {
             whole.json = Some(length);
         }
+        self
+    }
+
+    /// The same meter, which also judges whether what the answer says is JSON. It then reads each event twice.
+    pub fn with_checks(mut self, wanted: Wanted) -> Meter {
+        let is_stream = matches!(self.form, Form::Stream(_));
+        self.tally.check(wanted, !is_stream);
         self
     }
 
@@ -178,7 +155,7 @@ impl Meter {
         match form {
             Form::Stream(mut splitter) => {
                 splitter.finish(|event| tally.last_event(dialect, &event));
-                tally.figures.ends_with_body = dialect.ends_with_body();
+                tally.figures.ends_with_body = dialect.grammar().ends_with_body;
                 if splitter.skipped() > 0 {
                     tally.figures.unmetered = Some(Unmetered::EventTooLong);
                 } else if tally.read && tally.figures.events == 0 && !splitter.recognised() {

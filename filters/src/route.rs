@@ -6,8 +6,10 @@
 use crate::meter::Dialect;
 use crate::refusal::Family;
 
+mod declared;
 mod triton;
 
+pub(crate) use declared::Declared;
 pub use triton::model;
 
 /// The inference routes, and the rest.
@@ -45,12 +47,16 @@ pub enum Route {
     ModelInfer,
     /// Triton's gRPC stream: many requests and many answers in one call.
     ModelStreamInfer,
+    /// A path that the rules have declared, with the dialect of its answers. Which path it is, is not kept: a route is
+    /// copied everywhere and is a metric label, so it must be small, and no rule may add to the labels.
+    Declared(Dialect),
     /// Anything else: carried to the default engine.
     Other,
 }
 
 impl Route {
-    /// The route of a path, given without its query.
+    /// The route of a path, given without its query, as far as it is known without rules; see
+    /// [`Ruleset::route`](crate::rules::Ruleset::route).
     pub fn of(path: &str) -> Route {
         match path {
             "/v1/chat/completions" => Route::ChatCompletions,
@@ -87,17 +93,17 @@ impl Route {
             Route::TritonInfer => Some(Dialect::TritonInfer),
             Route::TritonGenerate | Route::TritonGenerateStream => Some(Dialect::TritonGenerate),
             Route::ModelInfer => Some(Dialect::ModelInfer),
-            Route::Responses
-            | Route::Embeddings
-            | Route::Score
-            | Route::Rerank
-            | Route::Audio
-            | Route::Messages
-            | Route::Generate
-            | Route::LlamaCompletion
-            | Route::GenerateStream
-            | Route::ModelStreamInfer
-            | Route::Other => None,
+            Route::Responses => Some(Dialect::Responses),
+            Route::Embeddings => Some(Dialect::Embeddings),
+            Route::Score => Some(Dialect::Score),
+            Route::Rerank => Some(Dialect::Rerank),
+            Route::Audio => Some(Dialect::Audio),
+            Route::Messages => Some(Dialect::Messages),
+            Route::Generate => Some(Dialect::Generate),
+            Route::LlamaCompletion => Some(Dialect::LlamaCompletion),
+            Route::GenerateStream => Some(Dialect::GenerateStream),
+            Route::Declared(dialect) => Some(dialect),
+            Route::ModelStreamInfer | Route::Other => None,
         }
     }
 
@@ -108,6 +114,7 @@ impl Route {
                 Family::Triton
             }
             Route::ModelInfer | Route::ModelStreamInfer => Family::Grpc,
+            Route::Declared(dialect) => dialect.family(),
             Route::ChatCompletions
             | Route::Completions
             | Route::Responses
@@ -123,7 +130,7 @@ impl Route {
         }
     }
 
-    /// The metric label: the path, or its template.
+    /// The metric label: the path, or its template, or `declared` for all that rules have declared.
     pub fn label(self) -> &'static str {
         match self {
             Route::ChatCompletions => "/v1/chat/completions",
@@ -142,6 +149,7 @@ impl Route {
             Route::TritonGenerateStream => "/v2/models/*/generate_stream",
             Route::ModelInfer => "/inference.GRPCInferenceService/ModelInfer",
             Route::ModelStreamInfer => "/inference.GRPCInferenceService/ModelStreamInfer",
+            Route::Declared(_) => "declared",
             Route::Other => "other",
         }
     }

@@ -41,6 +41,13 @@ pub struct Rules {
     /// Default: none, so everything goes to the default engine.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub splits: Vec<split::Rule>,
+    /// Paths whose requests are inference too, each with the dialect of its answers: `chat`, `completions`, `responses`,
+    /// `embeddings`, `score`, `rerank`, `audio`, `messages`, `generate`, `generate_stream`, `completion`, `triton_infer`,
+    /// `triton_generate`, or `json` for services whose answers are JSON of any shape. A path is exact, or a beginning
+    /// (`/apps/*`); the same path comes before a beginning, and a longer beginning before a shorter one. The known
+    /// inference routes stay what they are. Default: none.
+    #[serde(default, skip_serializing_if = "Ordered::is_empty")]
+    pub routes: Ordered<String, String>,
     /// How test traffic is told from real traffic.
     #[serde(default)]
     pub traffic: traffic::Rule,

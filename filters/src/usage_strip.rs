@@ -5,7 +5,7 @@
 //! nothing but an incomplete event, at most `limit` bytes of it: past that it gives up and passes everything on.
 
 use crate::meter::Dialect;
-use crate::meter::answer::{self, Opening};
+use crate::meter::past::Past;
 use crate::sse::{self, Seam};
 
 /// Filters one stream.
@@ -16,7 +16,7 @@ pub struct Strip {
     // The incomplete event: held.len() <= limit.
     held: Vec<u8>,
     joined: Vec<u8>,
-    opening: Opening,
+    past: Past,
     within: Within,
     // The CR that ended the event taken out may have an LF still to come.
     lf_too: bool,
@@ -45,7 +45,7 @@ impl Strip {
             seam: Seam::default(),
             held: Vec::new(),
             joined: Vec::new(),
-            opening: Opening::default(),
+            past: Past::default(),
             within: Within::Nothing,
             lf_too: false,
             removed: 0,
@@ -147,7 +147,7 @@ impl Strip {
         memchr::memmem::find(raw, b"\"usage\"").is_some()
             && sse::event(raw, &mut self.joined)
                 // The dialects differ inside a choice, and the added event has none.
-                .and_then(|event| answer::read(Dialect::Chat, event.data, &mut self.opening).ok())
+                .and_then(|event| Dialect::Chat.read(event.data, &mut self.past).ok())
                 .is_some_and(|answer| {
                     let is_usage = answer.has_usage && answer.has_choices;
                     is_usage && !answer.beside_choices && answer.error.is_none()

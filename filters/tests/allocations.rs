@@ -1,7 +1,7 @@
 //! A metered token allocates nothing.
 
 use greylag_filters::grpc::Splitter;
-use greylag_filters::meter::{Dialect, InferStream, Meter, Offset};
+use greylag_filters::meter::{Dialect, InferStream, Meter, Offset, Wanted};
 use greylag_filters::usage_strip::Strip;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -36,7 +36,7 @@ fn allocations(work: impl FnOnce()) -> u64 {
     ALLOCATIONS.with(Cell::get) - before
 }
 
-const EVENTS: [(Dialect, &str); 5] = [
+const EVENTS: [(Dialect, &str); 11] = [
     (
         Dialect::Chat,
         "data: {\"id\":\"c\",\"model\":\"tiny\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\\n\\u00e9\"},\"finish_reason\":\"length\"}],\"usage\":{\"prompt_tokens\":5,\"completion_tokens\":3}}\n\n",
@@ -54,6 +54,30 @@ const EVENTS: [(Dialect, &str); 5] = [
         Dialect::TritonGenerate,
         "data: {\"index\":1,\"model_name\":\"words\",\"text_output\":\"quick \"}\n\n",
     ),
+    (
+        Dialect::Responses,
+        "event: x\ndata: {\"type\":\"response.output_text.delta\",\"delta\":\" a\"}\n\n",
+    ),
+    (
+        Dialect::Messages,
+        "event: x\ndata: {\"type\":\"content_block_delta\",\"delta\":{\"type\":\"text_delta\",\"text\":\"a\"}}\n\n",
+    ),
+    (
+        Dialect::Generate,
+        "data: {\"index\":1,\"text\":\"a b\",\"meta_info\":{\"finish_reason\":{\"type\":\"length\"},\"completion_tokens\":6}}\n\n",
+    ),
+    (
+        Dialect::GenerateStream,
+        "data:{\"index\":1,\"token\":{\"id\":7,\"text\":\"hi\",\"special\":false},\"generated_text\":null}\n\n",
+    ),
+    (
+        Dialect::LlamaCompletion,
+        "data: {\"index\":0,\"content\":\"a\",\"tokens\":[565],\"stop\":false,\"tokens_predicted\":2}\n\n",
+    ),
+    (
+        Dialect::Audio,
+        "data: {\"object\":\"transcription.chunk\",\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n",
+    ),
 ];
 
 #[test]
@@ -68,11 +92,16 @@ fn the_count_sees_an_allocation() {
 fn a_token_allocates_nothing_once_the_buffers_have_grown() {
     for (dialect, event) in EVENTS {
         let mut meter = Meter::stream(dialect, false, 1 << 20);
+        let mut judge = Meter::stream(dialect, false, 1 << 20).with_checks(Wanted {
+            json: true,
+            tools: true,
+        });
         let mut strip = Strip::new(1 << 20);
         let mut out = Vec::with_capacity(1 << 16);
         let mut round = |step: usize| {
             for piece in event.as_bytes().chunks(step) {
                 meter.feed(Offset::from_millis(1), piece);
+                judge.feed(Offset::from_millis(1), piece);
                 strip.feed(piece, &mut out);
             }
             out.clear();

@@ -30,12 +30,10 @@ impl<'a> Edits<'a> {
         let applies = route.is_inference()
             && route.family() != Family::Grpc
             && exchange.record.method == Method::POST;
-        let has_usage = route.dialect().is_some_and(Dialect::has_usage);
+        let can_ask = route.dialect().is_some_and(Dialect::takes_usage_option);
         Edits {
             set: if applies { &engine.set } else { &[] },
-            usage: engine.usage == Usage::Inject
-                && has_usage
-                && facts.is_some_and(edit::wants_usage),
+            usage: engine.usage == Usage::Inject && can_ask && facts.is_some_and(edit::wants_usage),
         }
     }
 

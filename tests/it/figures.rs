@@ -27,6 +27,52 @@ async fn a_preflight_is_no_inference() {
 }
 
 #[tokio::test]
+async fn a_declared_path_is_split_and_measured_by_its_dialect() {
+    let mut hand = Hand::start().await;
+    let mut rules = engines(&[("stable", hand.address()), ("candidate", hand.address())]);
+    rules["routes"] = json!({ "/invocations": "chat", "/search/*": "json" });
+    rules["splits"] = json!([{ "name": "all", "weights": { "candidate": 1 } }]);
+    let greylag = Greylag::start(&rules.to_string());
+    let mut client = Client::to(greylag.address()).await;
+    let mut check = async |path: &str, media_type: &str, answer: &str| {
+        client.ask(&format!("POST {path}"), &[], "{}").await;
+        let (mut engine, _) = hand.request().await;
+        let length = answer.len();
+        let head = format!("content-type: {media_type}\r\ncontent-length: {length}\r\n");
+        engine
+            .send(&format!("HTTP/1.1 200 OK\r\n{head}\r\n{answer}"))
+            .await;
+        assert_eq!(client.answer().await.text(), answer);
+    };
+    let chunk = r#"{"choices":[{"index":0,"delta":{"content":"a"}}]}"#;
+    let stream = format!("data: {chunk}\n\ndata: [DONE]\n\n");
+    check("/invocations", "text/event-stream", &stream).await;
+    check("/search/docs", "application/json", "[1]").await;
+    check("/health", "text/plain", "OK").await;
+    let records = greylag.records_of(3).await;
+    let found = |path: &str| {
+        let record = records.iter().find(|record| &*record.path == path);
+        let record = record.expect("a record for each");
+        let figures = record.figures.as_ref();
+        (
+            record.route.label(),
+            record.engine.as_deref().unwrap_or_default().to_owned(),
+            figures.map(|figures| (figures.token_events, figures.terminated)),
+        )
+    };
+    let candidate = "candidate".to_owned();
+    assert_eq!(
+        found("/invocations"),
+        ("declared", candidate.clone(), Some((1, true)))
+    );
+    assert_eq!(
+        found("/search/docs"),
+        ("declared", candidate, Some((0, true)))
+    );
+    assert_eq!(found("/health"), ("other", "stable".to_owned(), None));
+}
+
+#[tokio::test]
 async fn a_model_that_rules_name_is_a_label_however_silent_an_engine_is() {
     // It takes connections, and says nothing on them.
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0")

@@ -180,3 +180,67 @@ fn the_fuzz_body_holds_on_recorded_requests_and_their_ruins() {
         }
     }
 }
+
+#[test]
+fn a_wish_for_json_is_known_in_every_dialect() {
+    let check = |body: &str, wants: bool| {
+        let facts = scan(body.as_bytes(), &[]).unwrap();
+        assert_eq!(facts.wants_json, wants, "{body}");
+    };
+    check(r#"{"response_format":{"type":"json_object"}}"#, true);
+    check(
+        r#"{"response_format":{"type":"json_schema","json_schema":{"name":"x","schema":{}}}}"#,
+        true,
+    );
+    check(r#"{"response_format":{"type":"text"}}"#, false);
+    check(r#"{"response_format":{"type":"structural_tag"}}"#, false);
+    check(r#"{"response_format":null}"#, false);
+    // Audio, where it is a container's name.
+    check(r#"{"response_format":"json"}"#, false);
+    check(
+        r#"{"text":{"format":{"type":"json_schema","schema":{}}}}"#,
+        true,
+    );
+    check(r#"{"text":{"format":{"type":"text"}}}"#, false);
+    check(r#"{"text":"a \"json_object\" please"}"#, false);
+    check(
+        r#"{"output_config":{"format":{"type":"json_schema","schema":{}}}}"#,
+        true,
+    );
+    check(r#"{"guided_json":{"type":"object"}}"#, true);
+    check(r#"{"guided_json":null}"#, false);
+    check(r#"{"structured_outputs":{"json":{"type":"object"}}}"#, true);
+    check(r#"{"structured_outputs":{"json_object":true}}"#, true);
+    check(r#"{"structured_outputs":{"json_object":false}}"#, false);
+    check(r#"{"structured_outputs":{"regex":"a"}}"#, false);
+    check(r#"{"sampling_params":{"json_schema":"{}"}}"#, true);
+    check(
+        r#"{"sampling_params":{"json_schema":null,"regex":"a"}}"#,
+        false,
+    );
+    check(r#"{"json_schema":{"type":"object"}}"#, true);
+    check(
+        r#"{"parameters":{"grammar":{"type":"json","value":{}}}}"#,
+        true,
+    );
+    check(
+        r#"{"parameters":{"grammar":{"type":"regex","value":"a"}}}"#,
+        false,
+    );
+    check(
+        r#"{"messages":[{"response_format":{"type":"json_object"}}]}"#,
+        false,
+    );
+    check("{}", false);
+}
+
+#[test]
+fn tools_are_there_if_there_is_one() {
+    let check = |body: &str, has: bool| {
+        assert_eq!(scan(body.as_bytes(), &[]).unwrap().has_tools, has, "{body}");
+    };
+    check(r#"{"tools":[{"type":"function"}]}"#, true);
+    check(r#"{"tools":[]}"#, false);
+    check(r#"{"tools":null}"#, false);
+    check(r#"{}"#, false);
+}

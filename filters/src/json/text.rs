@@ -71,6 +71,39 @@ impl<'a> Text<'a> {
         }
     }
 
+    /// Calls `each` with the bytes of the string read by its escapes, but that a character past ASCII that is escaped is
+    /// the one byte 0x80.
+    pub(crate) fn each_byte(self, mut each: impl FnMut(u8)) {
+        let mut rest = self.raw;
+        while let Some((first, after)) = rest.split_first() {
+            rest = after;
+            if *first != b'\\' {
+                each(*first);
+                continue;
+            }
+            let Some((letter, after)) = rest.split_first() else {
+                return;
+            };
+            rest = after;
+            each(match letter {
+                b'b' => 0x08,
+                b'f' => 0x0c,
+                b'n' => b'\n',
+                b'r' => b'\r',
+                b't' => b'\t',
+                b'u' => {
+                    let (hex, after) = rest.split_at_checked(4).unwrap_or((rest, &[]));
+                    rest = after;
+                    let unit = std::str::from_utf8(hex).ok();
+                    let unit = unit.and_then(|hex| u16::from_str_radix(hex, 16).ok());
+                    let ascii = unit.and_then(|unit| u8::try_from(unit).ok());
+                    ascii.filter(u8::is_ascii).unwrap_or(0x80)
+                }
+                other => *other,
+            });
+        }
+    }
+
     fn decode(self) -> Option<String> {
         let mut rest = std::str::from_utf8(self.raw).ok()?;
         let mut text = String::with_capacity(rest.len());

@@ -1,12 +1,9 @@
-//! Reads one JSON value of an answer: an event of a stream, or all of it.
+//! One JSON value of an answer: an event of a stream, or all of it.
 //!
-//! In: its bytes. Out: what matters to the meter, borrowed. One pass, no tree, nothing allocated but for an error.
-//! A key counts only at its own depth: the same word inside a string or deeper down is skipped.
+//! In: what a dialect's reader finds. Out: what matters to the meter, borrowed. A key counts only at its own depth: the
+//! same word inside a string or deeper down is skipped.
 
-use super::in_stream_error::word;
-use super::{
-    Dialect, FinishReason, FinishReasons, InStreamError, Usage, chat, completions, triton,
-};
+use super::{FinishReasons, InStreamError, Usage};
 use crate::json::{Cursor, Fault, Flaw, Kind, Text};
 
 /// What one JSON value of an answer says.
@@ -16,8 +13,8 @@ pub(crate) struct Answer<'a> {
     pub(crate) has_choices: bool,
     /// … and is not empty, so that `usage` stands beside choices.
     pub(crate) beside_choices: bool,
-    /// The highest `index` of its choices.
-    pub(super) highest_index: u64,
+    /// It has more than one choice, or is one of several.
+    pub(super) several: bool,
     /// Some choice bears a token.
     pub(super) bears_tokens: bool,
     /// Some choice shows text.
@@ -28,152 +25,111 @@ pub(crate) struct Answer<'a> {
     pub(super) usage: Option<Usage>,
     pub(crate) error: Option<InStreamError>,
     pub(super) model: Option<Text<'a>>,
+    /// Whether the stream is whole with it, if it is an event that says so.
+    pub(super) ends: Option<bool>,
 }
 
-/// What one choice of an event brings.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Choice {
-    pub(super) bears_tokens: bool,
-    pub(super) shows_text: bool,
-}
-
-/// How the event before began, up to the value of its `choices`.
-///
-/// The events of one stream differ in what they bear, not in their id, time and model: an event that begins as the
-/// one before did need not be read twice up to there. Holds at most [`Opening::LONGEST`] bytes.
-#[derive(Debug, Default)]
-pub(crate) struct Opening {
-    bytes: Vec<u8>,
-}
-
-impl Opening {
-    const LONGEST: usize = 1024;
-
-    fn keep(&mut self, bytes: &[u8]) {
-        self.bytes.clear();
-        if bytes.len() <= Opening::LONGEST {
-            self.bytes.extend_from_slice(bytes);
-        }
-    }
-}
-
-/// Reads one event's data, or a whole answer. The model is absent when the opening was that of the event before.
-pub(crate) fn read<'a>(
-    dialect: Dialect,
-    json: &'a [u8],
-    opening: &mut Opening,
-) -> Result<Answer<'a>, Fault> {
-    match dialect {
-        Dialect::Chat => openai(chat::member, json, opening),
-        Dialect::Completions => openai(completions::member, json, opening),
-        // What is a message over gRPC has the same form in JSON as over HTTP (KServe v2).
-        Dialect::TritonInfer | Dialect::TritonGenerate | Dialect::ModelInfer => triton::read(json),
-    }
-}
-
-/// Reads a member of a choice. A trait, so that each dialect's reader is compiled into the walk.
-trait Member: Fn(&mut Cursor<'_>, &[u8], &mut Choice) -> Result<(), Fault> + Copy {}
-
-impl<F: Fn(&mut Cursor<'_>, &[u8], &mut Choice) -> Result<(), Fault> + Copy> Member for F {}
-
+/// Reads one JSON object and nothing else; `member` as in [`Cursor::object`].
 #[inline]
-fn openai<'a>(
-    of_choice: impl Member,
+pub(super) fn object<'a>(
     json: &'a [u8],
-    opening: &mut Opening,
-) -> Result<Answer<'a>, Fault> {
-    let mut answer = Answer::default();
-    // SGLang's errors are not wrapped: {"object":"error","message":…,"type":…,"code":…}.
-    let (mut is_error, mut bare) = (false, InStreamError::default());
-    let mut ends = None;
-    let mut member = |cursor: &mut Cursor<'a>, key: Text<'a>| {
-        match key.raw() {
-            b"choices" => {
-                // Nothing before it has said anything that an event of the same beginning would have to say again.
-                let silent = !answer.has_choices && !answer.has_usage && answer.error.is_none();
-                if silent && !is_error && bare == InStreamError::default() {
-                    ends = Some(cursor.at());
-                }
-                choices(of_choice, cursor, &mut answer)?;
-            }
-            b"usage" => {
-                answer.has_usage = cursor.kind()? == Kind::Object;
-                answer.usage = Usage::read(cursor)?;
-            }
-            b"error" => answer.error = InStreamError::value(cursor)?,
-            b"model" if cursor.kind()? == Kind::String => answer.model = Some(cursor.string()?),
-            b"object" if cursor.kind()? == Kind::String => {
-                is_error = cursor.string()?.is("error");
-            }
-            b"type" => bare.kind = word(cursor)?,
-            b"code" => bare.code = word(cursor)?,
-            _ => {
-                cursor.skip()?;
-            }
+    member: impl FnMut(&mut Cursor<'a>, Text<'a>) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let mut cursor = Cursor::new(json);
+    match cursor.kind()? {
+        Kind::Object => cursor.object(member)?,
+        other @ (Kind::Array | Kind::String | Kind::Number | Kind::Bool | Kind::Null) => {
+            return Err(cursor.fault(Flaw::NotObject(other)));
         }
-        Ok(())
-    };
-    let known = !opening.bytes.is_empty() && json.starts_with(&opening.bytes);
-    let mut cursor = if known {
-        let mut cursor = Cursor::from(json, opening.bytes.len());
-        member(&mut cursor, Text::word("choices"))?;
-        cursor.rest_of_object(&mut member)?;
-        cursor
-    } else {
-        let mut cursor = Cursor::new(json);
-        match cursor.kind()? {
-            Kind::Object => cursor.object(&mut member)?,
-            other @ (Kind::Array | Kind::String | Kind::Number | Kind::Bool | Kind::Null) => {
-                return Err(cursor.fault(Flaw::NotObject(other)));
-            }
-        }
-        cursor
-    };
-    cursor.end()?;
-    if let Some(end) = ends.filter(|_| !known) {
-        opening.keep(json.get(..end).unwrap_or_default());
     }
-    if is_error && answer.error.is_none() {
-        answer.error = Some(bare);
-    }
-    Ok(answer)
+    cursor.end()
 }
 
-fn choices<'a>(
-    of_choice: impl Member,
+/// Reads one JSON object, or an array of them, and nothing else. `each` is called for every object with the cursor at it
+/// and its place, and must read exactly it.
+pub(super) fn objects<'a>(
+    json: &'a [u8],
+    mut each: impl FnMut(&mut Cursor<'a>, u64) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    let mut cursor = Cursor::new(json);
+    match cursor.kind()? {
+        Kind::Object => each(&mut cursor, 0)?,
+        Kind::Array => {
+            let mut place = 0;
+            cursor.array(|cursor| {
+                let kind = cursor.kind()?;
+                if kind != Kind::Object {
+                    return Err(cursor.fault(Flaw::NotObject(kind)));
+                }
+                each(cursor, place)?;
+                place += 1;
+                Ok(())
+            })?;
+        }
+        other @ (Kind::String | Kind::Number | Kind::Bool | Kind::Null) => {
+            return Err(cursor.fault(Flaw::NotObject(other)));
+        }
+    }
+    cursor.end()
+}
+
+/// Reads the members of an object; any other value is skipped.
+#[inline]
+pub(super) fn members<'a>(
     cursor: &mut Cursor<'a>,
-    answer: &mut Answer<'a>,
+    member: impl FnMut(&mut Cursor<'a>, Text<'a>) -> Result<(), Fault>,
+) -> Result<(), Fault> {
+    match cursor.kind()? {
+        Kind::Object => cursor.object(member),
+        Kind::Array | Kind::String | Kind::Number | Kind::Bool | Kind::Null => {
+            cursor.skip().map(drop)
+        }
+    }
+}
+
+/// Reads a value; its text if it is a string.
+#[inline]
+pub(super) fn text<'a>(cursor: &mut Cursor<'a>) -> Result<Option<Text<'a>>, Fault> {
+    match cursor.kind()? {
+        Kind::String => cursor.string().map(Some),
+        Kind::Object | Kind::Array | Kind::Number | Kind::Bool | Kind::Null => {
+            cursor.skip().map(|_| None)
+        }
+    }
+}
+
+/// Reads a value and tells whether it is a string that holds something.
+#[inline]
+pub(super) fn says(cursor: &mut Cursor<'_>) -> Result<bool, Fault> {
+    Ok(text(cursor)?.is_some_and(|text| !text.is_empty()))
+}
+
+/// Reads the elements of an array, each with its place; any other value is skipped.
+pub(super) fn each_item<'a>(
+    cursor: &mut Cursor<'a>,
+    mut each: impl FnMut(&mut Cursor<'a>, u64) -> Result<(), Fault>,
 ) -> Result<(), Fault> {
     if cursor.kind()? != Kind::Array {
-        cursor.skip()?;
-        return Ok(());
+        return cursor.skip().map(drop);
     }
-    answer.has_choices = true;
+    let mut place = 0;
     cursor.array(|cursor| {
-        answer.beside_choices = true;
-        if cursor.kind()? != Kind::Object {
-            cursor.skip()?;
-            return Ok(());
-        }
-        let mut choice = Choice::default();
-        cursor.object(|cursor, key| {
-            match key.raw() {
-                b"index" => {
-                    let index = cursor.count()?.unwrap_or_default();
-                    answer.highest_index = answer.highest_index.max(index);
-                }
-                b"finish_reason" if cursor.kind()? == Kind::String => {
-                    let reason = cursor.string()?;
-                    if !reason.is_empty() {
-                        answer.finish_reasons.push(FinishReason::of(reason));
-                    }
-                }
-                key => of_choice(cursor, key, &mut choice)?,
-            }
-            Ok(())
-        })?;
-        answer.bears_tokens |= choice.bears_tokens;
-        answer.shows_text |= choice.shows_text;
+        each(cursor, place)?;
+        place += 1;
         Ok(())
     })
+}
+
+/// Looks ahead for the count that a member of this object is; the cursor stays where it is.
+pub(super) fn ahead(cursor: &Cursor<'_>, name: &[u8]) -> Result<Option<u64>, Fault> {
+    let mut found = None;
+    members(&mut cursor.clone(), |cursor, key| {
+        if key.raw() == name {
+            found = cursor.count()?;
+        } else {
+            cursor.skip()?;
+        }
+        Ok(())
+    })?;
+    Ok(found)
 }

@@ -5,13 +5,15 @@
 
 use std::time::Duration;
 
-use super::{FinishReasons, InStreamError, Offset, Usage};
+use super::{EngineTimes, FinishReasons, InStreamError, Offset, Usage};
 
 /// The figures of one answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
     /// When the first token event was read, reasoning and tool calls included.
     pub first_token: Option<Offset>,
+    /// Which of the events was the first that bears a token, counted from 1 as [`events`](Figures::events) are.
+    pub first_token_event: Option<u64>,
     /// When the first visible text was read.
     pub first_output: Option<Offset>,
     /// When the last token event was read.
@@ -22,6 +24,8 @@ pub struct Figures {
     pub events: u64,
     /// The answer's own count of tokens.
     pub usage: Option<Usage>,
+    /// The times that the engine gives itself.
+    pub engine_times: Option<EngineTimes>,
     /// Why its choices ended.
     pub finish_reasons: FinishReasons,
     /// The stream's terminator was read, or the whole plain answer.
@@ -32,6 +36,11 @@ pub struct Figures {
     pub error: Option<InStreamError>,
     /// The model that answered, up to 256 bytes.
     pub model: Option<Box<str>>,
+    /// The visible text of every choice is one JSON value. Absent where that was not asked, and where the answer is cut
+    /// off or cannot be followed.
+    pub json_ok: Option<bool>,
+    /// The arguments of every tool call are one JSON object. Absent where no tool was offered or called, and as above.
+    pub tool_arguments_ok: Option<bool>,
     /// Why the figures are not, or not all, there.
     pub unmetered: Option<Unmetered>,
     /// Events that could not be read.
@@ -79,6 +88,8 @@ pub enum Unmetered {
     TooLarge,
     /// The answer is not the JSON object or the message it should be.
     Unparsable,
+    /// The answer is text or sound, as was asked: it has no figures.
+    NotJson,
     /// Several requests of one gRPC stream have one id, and nothing marks where the answers to one end.
     Ambiguous,
 }
@@ -95,6 +106,7 @@ impl Unmetered {
             Unmetered::EventTooLong => "event_too_long",
             Unmetered::TooLarge => "too_large",
             Unmetered::Unparsable => "unparsable",
+            Unmetered::NotJson => "not_json",
             Unmetered::Ambiguous => "ambiguous",
         }
     }

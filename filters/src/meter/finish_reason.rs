@@ -88,6 +88,15 @@ impl FinishReasons {
             .filter(|(_, count)| *count > 0)
     }
 
+    /// One choice that ended for this reason, or none.
+    pub(super) fn of(reason: Option<FinishReason>) -> FinishReasons {
+        let mut reasons = FinishReasons::default();
+        if let Some(reason) = reason {
+            reasons.push(reason);
+        }
+        reasons
+    }
+
     pub(super) fn push(&mut self, reason: FinishReason) {
         if let Some(count) = self.counts.get_mut(reason as usize) {
             *count = count.saturating_add(1);

@@ -270,6 +270,7 @@ impl Figures {
         let gap = self.last_token.map(|before| at.saturating_sub(before));
         self.token_events += 1;
         self.first_token.get_or_insert(at);
+        self.first_token_event.get_or_insert(self.events);
         self.last_token = Some(at);
         if answer.shows_text {
             self.first_output.get_or_insert(at);

@@ -2,7 +2,9 @@
 //!
 //! In: events, or a whole answer. Out: the figures at the end. Nothing grows with the length of the answer.
 
-use super::answer::{self, Answer, Opening};
+use super::answer::Answer;
+use super::checks::{Checks, Wanted};
+use super::past::Past;
 use super::{Dialect, Figures, InStreamError, Offset, Usage};
 use crate::sse::Event;
 
@@ -17,7 +19,9 @@ pub(super) struct Tally {
     several: bool,
     // Usage beside a choice: the running figure of that choice, or, for one choice, of the answer.
     beside: Option<Usage>,
-    opening: Opening,
+    past: Past,
+    // There only if something is to be judged.
+    checks: Option<Box<Checks>>,
     pub(super) figures: Figures,
 }
 
@@ -29,16 +33,24 @@ impl Tally {
             at: Offset::ZERO,
             several: !n_is_one,
             beside: None,
-            opening: Opening::default(),
+            past: Past::default(),
+            checks: None,
             figures: Figures::default(),
         }
     }
 
+    /// Judges what the answer says, too. `is_whole`: it is no stream.
+    pub(super) fn check(&mut self, wanted: Wanted, is_whole: bool) {
+        if wanted != Wanted::default() {
+            self.checks = Some(Box::new(Checks::new(wanted, is_whole)));
+        }
+    }
+
     pub(super) fn event(&mut self, dialect: Dialect, event: &Event<'_>) {
-        self.figures.events += 1;
         if self.take(dialect, event).is_none() {
             self.figures.bad_events += 1;
         }
+        self.figures.events += 1;
     }
 
     /// An event that the end of the stream ended: half of one is what a cut leaves, and no nonsense of the server.
@@ -60,9 +72,15 @@ impl Tally {
         if event.data.is_empty() {
             return Some(());
         }
-        let answer = answer::read(dialect, event.data, &mut self.opening).ok()?;
+        let answer = dialect.read(event.data, &mut self.past).ok()?;
+        if let Some(checks) = &mut self.checks {
+            // It has been read once, so it has no fault.
+            let (Ok(()) | Err(_)) = (dialect.grammar().speak)(event.data, checks);
+        }
         if answer.bears_tokens {
             self.figures.token_events += 1;
+            let nth = self.figures.events + 1;
+            self.figures.first_token_event.get_or_insert(nth);
             self.figures.first_token.get_or_insert(self.at);
             self.figures.last_token = Some(self.at);
         }
@@ -75,14 +93,18 @@ impl Tally {
 
     /// Reads a whole answer; false if it is none.
     pub(super) fn whole(&mut self, dialect: Dialect, bytes: &[u8]) -> bool {
-        let Ok(answer) = answer::read(dialect, bytes, &mut self.opening) else {
+        let Ok(answer) = dialect.read(bytes, &mut self.past) else {
             return false;
         };
         // The usage of a plain answer is that of all its choices.
         let answer = Answer {
             beside_choices: false,
+            ends: None,
             ..answer
         };
+        if let Some(checks) = &mut self.checks {
+            let (Ok(()) | Err(_)) = (dialect.grammar().speak)(bytes, checks);
+        }
         self.figures.terminated = true;
         self.add(answer);
         true
@@ -91,7 +113,10 @@ impl Tally {
     fn add(&mut self, answer: Answer<'_>) {
         let figures = &mut self.figures;
         figures.finish_reasons.add(&answer.finish_reasons);
-        self.several |= answer.highest_index > 0;
+        self.several |= answer.several;
+        if let Some(ends) = answer.ends {
+            figures.terminated = ends;
+        }
         if let Some(usage) = answer.usage {
             if answer.beside_choices {
                 self.beside = Some(usage);
@@ -116,6 +141,20 @@ impl Tally {
         let mut figures = self.figures;
         if figures.usage.is_none() && !self.several {
             figures.usage = self.beside;
+        }
+        // Where each choice counts its own, the count of one is not that of the answer, and its prompt may be another's too.
+        if self.past.shares.several() {
+            let all = Usage {
+                completion: self.past.shares.tokens(),
+                ..Usage::default()
+            };
+            figures.usage = all.if_real();
+        }
+        figures.engine_times = self.past.engine_times.known();
+        if let Some(checks) = self.checks {
+            let is_over = figures.terminated && figures.error.is_none();
+            figures.json_ok = checks.json_ok(is_over);
+            figures.tool_arguments_ok = checks.tool_arguments_ok(is_over);
         }
         figures.one_choice = !self.several;
         figures

@@ -1,8 +1,14 @@
 //! The meter on answers written by hand, and on recorded ones.
 
+mod any_dialect;
+mod checks;
 mod ends;
 mod infer_stream;
+mod media;
+mod messages;
+mod native;
 mod recorded;
+mod responses;
 mod tokens;
 mod triton;
 mod usage_forms;
@@ -41,8 +47,13 @@ fn completions(body: &str) -> Figures {
 }
 
 fn whole(body: &str) -> Figures {
+    whole_of(Dialect::Chat, body)
+}
+
+/// The figures of a plain answer, which must not depend on its cutting either.
+fn whole_of(dialect: Dialect, body: &str) -> Figures {
     let run = |step: usize, limit: usize| {
-        let mut meter = Meter::whole(Dialect::Chat, true, limit);
+        let mut meter = Meter::whole(dialect, true, limit);
         for piece in body.as_bytes().chunks(step) {
             assert_eq!(meter.feed(ms(7), piece), Fed::default());
         }

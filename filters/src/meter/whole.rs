@@ -17,17 +17,21 @@ pub(super) struct Whole {
     // held.len() <= limit
     held: Vec<u8>,
     stage: Stage,
+    // Text or sound is as good an answer.
+    or_media: bool,
 }
 
 /// ```text
 ///  Gathering ──a first piece that is whole──► Read ──more──► Spoilt
-///      └────────────more than the limit─────► Spoilt
+///      ├────────────more than the limit─────► Spoilt
+///      └──what begins as no object, if it may──► Media
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Gathering,
     Read,
     Spoilt,
+    Media,
 }
 
 impl Whole {
@@ -39,6 +43,15 @@ impl Whole {
             size: 0,
             held: Vec::new(),
             stage: Stage::Gathering,
+            or_media: false,
+        }
+    }
+
+    /// The same, for an answer that may as well be text or sound: what does not begin as an object is not gathered.
+    pub(super) fn or_media(limit: usize) -> Whole {
+        Whole {
+            or_media: true,
+            ..Whole::new(limit)
         }
     }
 
@@ -46,6 +59,17 @@ impl Whole {
         let left = self.json.map(|json| json.saturating_sub(self.size));
         let bytes = left.and_then(|left| bytes.get(..left)).unwrap_or(bytes);
         self.size = self.size.saturating_add(bytes.len());
+        if self.stage == Stage::Media {
+            return;
+        }
+        if self.or_media && self.held.is_empty() && self.stage == Stage::Gathering {
+            match bytes.trim_ascii_start().first() {
+                Some(b'{') => {}
+                Some(_) => return self.pass(tally),
+                // Nothing yet that could be told; white space before an object means nothing.
+                None => return,
+            }
+        }
         if self.size > self.limit {
             self.spoil(tally, Unmetered::TooLarge);
             return;
@@ -61,12 +85,21 @@ impl Whole {
             }
             Stage::Read if bytes.iter().all(|byte| b" \t\r\n".contains(byte)) => {}
             Stage::Read => self.spoil(tally, Unmetered::Unparsable),
-            Stage::Spoilt => {}
+            Stage::Spoilt | Stage::Media => {}
         }
     }
 
+    /// What is no JSON is let pass.
+    fn pass(&mut self, tally: &mut Tally) {
+        tally.figures.unmetered = Some(Unmetered::NotJson);
+        tally.figures.terminated = true;
+        self.stage = Stage::Media;
+    }
+
     pub(super) fn finish(mut self, dialect: Dialect, tally: &mut Tally) {
-        if self.stage == Stage::Gathering && !tally.whole(dialect, &self.held) {
+        if self.stage == Stage::Gathering && self.or_media && self.held.is_empty() {
+            self.pass(tally);
+        } else if self.stage == Stage::Gathering && !tally.whole(dialect, &self.held) {
             self.spoil(tally, Unmetered::Unparsable);
         }
     }

@@ -8,6 +8,7 @@ use super::problem::{Place, Problem, Problems, list};
 use super::ruleset::{Ruleset, hash};
 use super::{EngineId, Rules};
 use crate::matcher;
+use crate::route::Declared;
 use crate::split::{self, Split};
 use crate::traffic::Classes;
 
@@ -21,6 +22,7 @@ pub fn compile(rules: &Rules) -> Result<Ruleset, Vec<Problem>> {
     let default_engine = default_engine(rules, &mut problems);
     let mut wanted = Vec::new();
     let splits = splits(rules, &engines, &mut wanted, &mut problems);
+    let routes = Declared::compile(&rules.routes, Place::Rules.key("routes"), &mut problems);
     let classes = Classes::compile(&rules.traffic, Place::Rules.key("traffic"), &mut problems);
     let problems = problems.into_vec();
     match (default_engine, classes) {
@@ -31,6 +33,7 @@ pub fn compile(rules: &Rules) -> Result<Ruleset, Vec<Problem>> {
             default_engine,
             splits,
             wanted,
+            routes,
             classes,
         }),
         (_, _) => Err(problems),

@@ -6,6 +6,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use super::engine::Engine;
 use super::{Decision, EngineId, How, Request, Rules};
 use crate::hops;
+use crate::route::{Declared, Route};
 use crate::split::{self, Instead, RetryOn, Split};
 use crate::traffic::Classes;
 
@@ -20,6 +21,7 @@ pub struct Ruleset {
     // one for each written split, in order
     pub(super) splits: Vec<Split>,
     pub(super) wanted: Vec<Box<str>>,
+    pub(super) routes: Declared,
     pub(super) classes: Classes,
 }
 
@@ -60,6 +62,17 @@ impl Ruleset {
     /// The top-level body fields that [`Request::body`] must be scanned for, in this order.
     pub fn wanted_body_keys(&self) -> &[Box<str>] {
         &self.wanted
+    }
+
+    /// The route of a path, given without its query: a known one, or one that the rules declare.
+    pub fn route(&self, path: &str) -> Route {
+        match Route::of(path) {
+            Route::Other => self
+                .routes
+                .dialect(path)
+                .map_or(Route::Other, Route::Declared),
+            known => known,
+        }
     }
 
     /// The fields of a head that would force an engine or mark a test if their sender were believed. They must not
@@ -148,7 +161,7 @@ pub(super) fn hash(rules: &Rules) -> u64 {
 mod tests {
     use http::{HeaderMap, HeaderValue, Method};
 
-    use crate::route::Route;
+    use super::Route;
     use crate::rules::{How, Request, Rules, compile};
 
     const SPLIT_OFF: &str = r#"{

@@ -35,6 +35,7 @@ splits:
   - { name: rest, weights: { candidate: 0, 123: 1 }, sticky: [{ body: session }, { body: user }] }
 traffic: { test: { header: x-class, value: load } }
 trace: { inject: false, share: 12.5% }
+routes: { /invocations: chat, "/apps/*": json }
 "#;
 
 fn yaml(text: &str) -> Result<Rules, String> {
@@ -423,9 +424,12 @@ fn any_rules() -> impl Strategy<Value = Value> {
                 "force": force.map(|header| json!({ "header": header })),
             })
         });
-    (prop::collection::btree_map(name(), engine, 0..4), name(), prop::collection::vec(split, 0..4)).prop_map(
-        |(engines, default_engine, splits)| {
-            json!({ "engines": engines, "default_engine": default_engine, "splits": splits })
+    let path = prop::sample::select(vec!["/x", "/x*", "/*", "x", "/v1/messages"]);
+    let dialect = prop::sample::select(vec!["chat", "json", "model_infer", ""]);
+    let routes = prop::collection::btree_map(path, dialect, 0..2);
+    (prop::collection::btree_map(name(), engine, 0..4), name(), prop::collection::vec(split, 0..4), routes).prop_map(
+        |(engines, default_engine, splits, routes)| {
+            json!({ "engines": engines, "default_engine": default_engine, "splits": splits, "routes": routes })
         },
     )
 }

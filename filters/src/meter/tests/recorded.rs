@@ -4,12 +4,15 @@
 //! the tests that `chat`, `completions` and `triton` describe. Eight of them were counted by eye as well, and say how.
 
 mod rows;
+mod table;
 
 use super::*;
 use crate::capture::{self, Capture};
+use crate::outcome::{self, End};
 use crate::route::Route;
 use proptest::prelude::*;
 use rows::{FAILED, STREAMS, WHOLE};
+use table::TABLE;
 
 fn meter(capture: &Capture) -> Meter {
     let dialect = Route::of(&capture.path).dialect().expect("a metered route");
@@ -30,7 +33,7 @@ fn usage_text(usage: Option<Usage>) -> String {
     let Some(usage) = usage else {
         return String::new();
     };
-    let count = |tokens: Option<u64>| tokens.expect("servers count both").to_string();
+    let count = |tokens: Option<u64>| tokens.map_or("-".to_owned(), |tokens| tokens.to_string());
     let mut text = format!("{}+{}", count(usage.prompt), count(usage.completion));
     if let Some(cached) = usage.cached {
         text += &format!(" cached {cached}");
@@ -129,7 +132,11 @@ fn every_recorded_plain_answer_is_read() {
         let figures = meter.finish();
         assert_eq!(usage_text(figures.usage), usage, "{name}");
         assert_eq!(reasons_text(&figures), reasons, "{name}");
-        assert_eq!(figures.model.as_deref(), Some(model), "{name}");
+        assert_eq!(
+            figures.model.as_deref().unwrap_or_default(),
+            model,
+            "{name}"
+        );
         assert_eq!(
             (figures.terminated, figures.unmetered),
             (true, None),
@@ -157,6 +164,64 @@ fn every_recorded_refusal_is_read_without_a_usage() {
         // An unknown path or method is answered by the web framework, which has a shape of its own.
         let framework = capture.body().starts_with(b"{\"detail\"");
         assert_eq!(figures.error.is_some(), !framework, "{}", capture.name);
+    }
+}
+
+#[test]
+fn every_recorded_answer_is_told_as_another_reader_tells_it() {
+    let captures = capture::all();
+    assert_eq!(captures.len(), TABLE.len());
+    for capture in captures {
+        let name = &*capture.name;
+        let row = TABLE.iter().find(|row| row.0 == name);
+        let row = row.expect("a row for each");
+        let mut meter = meter(&capture);
+        meter.feed(ms(1), &capture.body());
+        let figures = meter.finish();
+        let end = match (capture.is_whole, capture.is_aborted) {
+            (true, _) => End::Complete,
+            (false, true) => End::ClientGone,
+            (false, false) => End::EngineClosed,
+        };
+        let outcome = outcome::classify(end, Some(capture.status), capture.sse, Some(&figures));
+        let dialect = Route::of(&capture.path).dialect().map(Dialect::name);
+        let found = (
+            name,
+            dialect.expect("a metered route"),
+            figures.token_events,
+            figures.usage.and_then(|usage| usage.completion),
+            figures.first_token_event,
+            outcome.label(),
+            &*reasons_text(&figures),
+        );
+        assert_eq!(found, *row);
+    }
+}
+
+#[test]
+fn the_page_of_captures_shows_the_same_figures() {
+    let page = capture::document("captures.md");
+    let rows: Vec<&str> = page
+        .lines()
+        .filter(|line| line.contains('/') && line.starts_with("| "))
+        .collect();
+    assert_eq!(rows.len(), TABLE.len());
+    let streams: Vec<&str> = STREAMS.iter().map(|row| row.0).collect();
+    for (found, row) in rows.into_iter().zip(TABLE) {
+        let (name, dialect, token_events, output, first, outcome, reasons) = *row;
+        let number = |number: Option<u64>| number.map_or(String::new(), |n| n.to_string());
+        let token_events = number(streams.contains(&name).then_some(token_events));
+        let (output, first) = (number(output), number(first));
+        let cells = [
+            name,
+            dialect,
+            &token_events,
+            &output,
+            &first,
+            outcome,
+            reasons,
+        ];
+        assert_eq!(found, format!("| {} |", cells.join(" | ")));
     }
 }
 
@@ -225,14 +290,22 @@ proptest! {
 #[test]
 fn the_fuzz_body_holds_on_recorded_answers_and_on_their_ruins() {
     for (number, capture) in (0u8..).zip(capture::all()) {
-        let mut bytes = vec![number, number.wrapping_mul(7)];
+        let mut bytes = vec![0, 0, number.wrapping_mul(7)];
         bytes.extend_from_slice(&capture.body());
-        for kind in [0, 3, 4, 9].map(|kind| kind ^ (number & 15) ^ (number << 4)) {
-            bytes[0] = kind;
-            fuzz_meter(&bytes);
+        let own = Route::of(&capture.path).dialect();
+        let own = Dialect::ALL
+            .iter()
+            .position(|dialect| Some(*dialect) == own);
+        let own = u8::try_from(own.expect("a metered route")).expect("few dialects");
+        for kind in [0, 3, 4, 9, 20, 96, 100].map(|kind| kind ^ (number & 31)) {
+            for dialect in [own, number] {
+                bytes[0] = dialect;
+                bytes[1] = kind;
+                fuzz_meter(&bytes);
+            }
         }
         let length = bytes.len();
-        for spot in (2..length).step_by(97) {
+        for spot in (3..length).step_by(97) {
             bytes[spot] = bytes[spot].wrapping_add(number | 1);
         }
         fuzz_meter(&bytes);

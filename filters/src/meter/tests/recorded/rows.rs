@@ -1,7 +1,7 @@
 //! What the recorded answers hold.
 
 /// Name, events, token events; chunks in which the first token, first text and last token came; usage as
-/// `prompt+completion`, finish reasons, end (`body`: there is no terminator but the body's end), error as `code type`.
+/// `prompt+completion` (a dash where one is not said), finish reasons, end (`body`: there is no terminator but the body's end), error as `code type`.
 pub(super) type Row = (
     &'static str,
     u64,
@@ -74,9 +74,14 @@ pub(super) const STREAMS: &[Row] = &[
     ("triton/generate-stream-server-sigterm", 60, 60, Some(0), Some(0), Some(59), "", "", "body", ""),
     ("triton/generate-stream-zero-responses", 0, 0, None, None, None, "", "", "body", ""),
     ("triton/generate-stream", 22, 22, Some(0), Some(0), Some(21), "", "", "body", ""),
+    ("vllm/messages-stream", 13, 8, Some(2), Some(2), Some(9), "20+8", "length:1", "done", ""),
+    ("sglang/messages-stream", 13, 8, Some(2), Some(2), Some(9), "20+8", "length:1", "done", ""),
+    ("llamacpp/messages-stream", 11, 6, Some(0), Some(0), Some(5), "24+6 cached 23", "length:1", "done", ""),
+    ("llamacpp/native-completion-stream", 7, 6, Some(0), Some(0), Some(5), "4+6 cached 3", "length:1", "done", ""),
+    ("llamacpp/responses-stream", 14, 6, Some(0), Some(0), Some(5), "24+6 cached 23", "stop:1", "done", ""),
 ];
 
-/// Name, usage, finish reasons, model.
+/// Name, usage, finish reasons, model (empty where the answer names none).
 #[rustfmt::skip]
 pub(super) const WHOLE: &[(&str, &str, &str, &str)] = &[
     ("vllm/chat-extra-field", "16+2", "length:1", "tiny"),
@@ -110,6 +115,16 @@ pub(super) const WHOLE: &[(&str, &str, &str, &str)] = &[
     ("triton/infer", "", "", "affine"),
     ("triton/infer-binary-output", "", "", "affine"),
     ("triton/infer-version-path", "", "", "affine"),
+    ("vllm/embed.embeddings-two-base64", "4+-", "", "tiny-embed"),
+    ("vllm/embed.embeddings", "2+-", "", "tiny-embed"),
+    ("vllm/messages", "20+8", "length:1", "tiny"),
+    ("vllm/responses", "20+8 cached 0 reasoning 0", "length:1", "tiny"),
+    ("sglang/completion-while-draining", "1+4 reasoning 0", "length:1", "tiny"),
+    ("sglang/messages", "20+8", "length:1", "tiny"),
+    ("sglang/native-generate", "3+6 cached 0 reasoning 0", "length:1", ""),
+    ("llamacpp/embed.embeddings-two-base64", "5+-", "", "tiny-embed"),
+    ("llamacpp/embed.embeddings", "3+-", "", "tiny-embed"),
+    ("llamacpp/messages", "24+6 cached 23", "length:1", "tiny"),
 ];
 
 /// An error under status 200, which Triton gives where a model does not answer exactly once.

@@ -6,8 +6,90 @@
 //! `reasoning_content` and OpenAI's `refusal` count too. The index of a tool call is never looked at: servers
 //! repeat it.
 
-use super::answer::Choice;
+use super::super::answer::{Answer, ahead, each_item, members, says, text};
+use super::super::checks::Checks;
+use super::super::past::Past;
+use super::openai::{self, Choice};
+use super::{Body, Grammar};
 use crate::json::{Cursor, Fault, Kind};
+use crate::refusal::Family;
+
+pub(super) const GRAMMAR: Grammar = Grammar {
+    name: "chat",
+    read,
+    speak,
+    body: Body::Json,
+    ends_with_body: false,
+    takes_usage_option: true,
+    family: Family::OpenAi,
+};
+
+fn read<'a>(json: &'a [u8], past: &mut Past) -> Result<Answer<'a>, Fault> {
+    openai::read(member, json, past)
+}
+
+/// What a choice adds to its text and to its tool calls. Their index is looked at here, since arguments have no other place;
+/// it may be repeated, so an id begins a call.
+fn speak(json: &[u8], checks: &mut Checks) -> Result<(), Fault> {
+    openai::each_member(json, |choice, cursor, key| match key {
+        b"delta" | b"message" => members(cursor, |cursor, key| match key.raw() {
+            b"content" => {
+                if let Some(piece) = text(cursor)? {
+                    checks.text(choice, piece);
+                }
+                Ok(())
+            }
+            b"tool_calls" => each_item(cursor, |cursor, place| {
+                let call = ahead(cursor, b"index")?.unwrap_or(place);
+                tool_call(cursor, choice, call, checks)
+            }),
+            b"function_call" => function(cursor, choice, 0, checks),
+            _ => cursor.skip().map(drop),
+        }),
+        _ => cursor.skip().map(drop),
+    })
+}
+
+fn tool_call(
+    cursor: &mut Cursor<'_>,
+    choice: u64,
+    call: u64,
+    checks: &mut Checks,
+) -> Result<(), Fault> {
+    let mut begins = false;
+    members(&mut cursor.clone(), |cursor, key| {
+        if key.raw() == b"id" {
+            begins = says(cursor)?;
+        } else {
+            cursor.skip()?;
+        }
+        Ok(())
+    })?;
+    if begins {
+        checks.begin(choice, call);
+    }
+    members(cursor, |cursor, key| match key.raw() {
+        b"function" => function(cursor, choice, call, checks),
+        _ => cursor.skip().map(drop),
+    })
+}
+
+fn function(
+    cursor: &mut Cursor<'_>,
+    choice: u64,
+    call: u64,
+    checks: &mut Checks,
+) -> Result<(), Fault> {
+    members(cursor, |cursor, key| {
+        if key.raw() != b"arguments" {
+            return cursor.skip().map(drop);
+        }
+        if let Some(piece) = text(cursor)? {
+            checks.arguments(choice, call, piece);
+        }
+        Ok(())
+    })
+}
 
 pub(super) fn member(
     cursor: &mut Cursor<'_>,

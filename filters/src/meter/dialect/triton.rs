@@ -5,20 +5,39 @@
 //! text is the model's own choice; only `text_output`, the usual one, is known to show it. Neither a count of tokens nor a
 //! reason for the end is ever there.
 
-use super::InStreamError;
-use super::answer::Answer;
-use crate::json::{Cursor, Fault, Flaw, Kind};
+use super::super::answer::{Answer, object};
+use super::super::in_stream_error::InStreamError;
+use super::super::past::Past;
+use super::{Body, Grammar, silent};
+use crate::json::{Fault, Kind};
+use crate::refusal::Family;
 
-pub(super) fn read(json: &[u8]) -> Result<Answer<'_>, Fault> {
+pub(super) const INFER: Grammar = Grammar {
+    name: "triton_infer",
+    read,
+    speak: silent,
+    body: Body::Json,
+    ends_with_body: true,
+    takes_usage_option: false,
+    family: Family::Triton,
+};
+
+pub(super) const GENERATE: Grammar = Grammar {
+    name: "triton_generate",
+    ..INFER
+};
+
+/// What is a message over gRPC has the same form in JSON as over HTTP (KServe v2).
+pub(super) const MODEL_INFER: Grammar = Grammar {
+    name: "model_infer",
+    body: Body::Message,
+    family: Family::Grpc,
+    ..INFER
+};
+
+fn read<'a>(json: &'a [u8], _past: &mut Past) -> Result<Answer<'a>, Fault> {
     let mut answer = Answer::default();
-    let mut cursor = Cursor::new(json);
-    match cursor.kind()? {
-        Kind::Object => {}
-        other @ (Kind::Array | Kind::String | Kind::Number | Kind::Bool | Kind::Null) => {
-            return Err(cursor.fault(Flaw::NotObject(other)));
-        }
-    }
-    cursor.object(|cursor, key| {
+    object(json, |cursor, key| {
         match key.raw() {
             b"error" => answer.error = InStreamError::value(cursor)?,
             b"model_name" if cursor.kind()? == Kind::String => {
@@ -33,7 +52,6 @@ pub(super) fn read(json: &[u8]) -> Result<Answer<'_>, Fault> {
         }
         Ok(())
     })?;
-    cursor.end()?;
     answer.bears_tokens = answer.error.is_none();
     answer.shows_text &= answer.bears_tokens;
     Ok(answer)
