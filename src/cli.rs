@@ -6,6 +6,7 @@
 pub mod api;
 mod check;
 pub mod demo;
+mod meter;
 mod run;
 mod schema;
 mod signals;
@@ -42,6 +43,8 @@ enum Command {
     },
     /// Print the JSON Schema of the configuration
     Schema,
+    /// Say what the meter makes of a recorded answer
+    Meter(meter::Args),
     /// Show what Greylag does, on two simulated engines, in a minute
     Demo(demo::Args),
     /// Be an engine: vLLM's API without a model
@@ -96,6 +99,7 @@ impl Command {
             Command::Run { config } => return run::run(&config).unwrap_or_else(ExitCode::from),
             Command::Check { file } => check::check(&file),
             Command::Schema => schema::schema(),
+            Command::Meter(args) => meter::meter(&args),
             Command::Demo(args) => demo::run(&args).map_err(|what| {
                 complain(&what);
                 Exit::Failed

@@ -5,7 +5,7 @@
 //! how an engine learns that nobody waits any more.
 
 pub mod addresses;
-mod answer;
+pub mod answer;
 pub mod call;
 pub mod h1;
 pub mod h2;

@@ -63,6 +63,8 @@ mod leaving;
 mod limits;
 #[path = "it/marks.rs"]
 mod marks;
+#[path = "it/meter.rs"]
+mod meter;
 #[path = "it/observe.rs"]
 mod observe;
 #[path = "it/pairs.rs"]

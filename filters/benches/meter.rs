@@ -147,7 +147,9 @@ fn messages(criterion: &mut Criterion) {
             let message = request(&format!("request-{id}"));
             let length = u32::try_from(message.len()).expect("a short message");
             let framed = [&[0][..], &length.to_be_bytes(), &message].concat();
-            requests.feed(&framed, |message| stream.request(Offset::ZERO, message));
+            requests.feed(&framed, |message| {
+                stream.request(Offset::ZERO, message);
+            });
         }
         // The last one is found last.
         let answer = answer(&format!("request-{}", open - 1));

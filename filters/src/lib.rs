@@ -14,6 +14,7 @@ mod capture;
 pub mod cgroup;
 pub mod draw;
 pub mod edit;
+pub mod eye;
 pub mod facts;
 pub mod followed;
 pub mod forwarded;

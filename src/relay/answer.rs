@@ -5,10 +5,9 @@
 
 use std::time::Duration;
 
-use greylag_filters::meter::{Meter, Offset, Unmetered};
-use greylag_filters::triton;
-use http::{Method, StatusCode, header};
-use pingora_http::ResponseHeader;
+use greylag_filters::eye::{Asked, Eye, is_sse};
+use greylag_filters::meter::{Offset, Unmetered};
+use http::{Method, StatusCode};
 
 use super::client::Client;
 use super::cut::Cut;
@@ -42,8 +41,8 @@ pub async fn give(
         } = sent;
         return tunnel::carry(exchange, client, cut, call, head, &request).await;
     }
-    let eye = Eye::for_answer(worker, exchange, &sent);
-    exchange.sse = is_sse(&sent.head);
+    let eye = look(worker, exchange, &sent);
+    exchange.sse = is_sse(&sent.head.headers);
     let strips = sent.request.strips_usage && exchange.sse;
     let Sent {
         mut call,
@@ -69,7 +68,7 @@ pub async fn give(
     match eye {
         Eye::Stream(meter) => stream::pump(&mut flow, meter, strips).await?,
         Eye::Whole(meter) => whole::pump(&mut flow, Some(meter)).await?,
-        Eye::Blind => whole::pump(&mut flow, None).await?,
+        Eye::Blind(_) => whole::pump(&mut flow, None).await?,
     }
     let finished = tokio::select! {
         biased;
@@ -131,88 +130,25 @@ impl Flow<'_> {
     }
 }
 
-// What looks on while the answer passes.
-enum Eye {
-    Stream(Meter),
-    Whole(Meter),
-    Blind,
-}
-
-impl Eye {
-    fn for_answer(worker: &Worker, exchange: &Exchange, sent: &Sent) -> Eye {
-        // What is asked of the path with other methods (a browser's preflight) is no inference.
-        if !exchange.record.route.is_inference() || exchange.record.method != Method::POST {
-            return Eye::Blind;
-        }
-        let unmetered = |reason| {
-            exchange.telemetry().unmetered(reason);
-            Eye::Blind
-        };
-        let Some(dialect) = exchange.record.route.dialect() else {
-            return unmetered(Unmetered::NoDialect);
-        };
-        if sent.head.status != StatusCode::OK {
-            return Eye::Blind;
-        }
-        if is_encoded(&sent.head) {
-            return unmetered(Unmetered::Compressed);
-        }
-        let limit = worker.shared.longest_event();
-        let one_choice = sent.request.one_choice;
-        if is_sse(&sent.head) {
-            Eye::Stream(Meter::stream(dialect, one_choice, limit))
-        } else if exchange.record.stream && !is_json(&sent.head) {
-            unmetered(Unmetered::NotSse)
-        } else {
-            let meter = Meter::whole(dialect, one_choice, limit);
-            let length = sent.head.headers.get(triton::JSON_LENGTH);
-            match length.and_then(|length| triton::json_length(length.as_bytes())) {
-                Some(length) => Eye::Whole(meter.with_json_length(length)),
-                None => Eye::Whole(meter),
-            }
-        }
+fn look(worker: &Worker, exchange: &Exchange, sent: &Sent) -> Eye {
+    // What is asked of the path with other methods (a browser's preflight) is no inference.
+    if !exchange.record.route.is_inference() || exchange.record.method != Method::POST {
+        return Eye::Blind(None);
     }
-}
-
-fn is_encoded(head: &ResponseHeader) -> bool {
-    head.headers
-        .get(header::CONTENT_ENCODING)
-        .is_some_and(|encoding| !encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
-}
-
-fn is_sse(head: &ResponseHeader) -> bool {
-    is_type(head, "text/event-stream")
-}
-
-fn is_json(head: &ResponseHeader) -> bool {
-    is_type(head, "application/json")
-}
-
-// Media types are compared without their parameters and in any case (RFC 9110 §8.3.1).
-fn is_type(head: &ResponseHeader, media_type: &str) -> bool {
-    let value = head.headers.get(header::CONTENT_TYPE);
-    value
-        .and_then(|value| value.to_str().ok())
-        .and_then(|value| value.split(';').next())
-        .is_some_and(|found| found.trim().eq_ignore_ascii_case(media_type))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_media_type_is_known_in_any_spelling() {
-        let check = |value: &str, sse: bool| {
-            let mut head = ResponseHeader::build(200, None).unwrap();
-            head.insert_header("content-type", value.to_owned())
-                .unwrap();
-            assert_eq!(is_sse(&head), sse, "{value}");
-        };
-        check("text/event-stream", true);
-        check("Text/Event-Stream; charset=utf-8", true);
-        check("text/event-stream-x", false);
-        check("application/json", false);
-        check("", false);
+    let eye = match exchange.record.route.dialect() {
+        None => Eye::Blind(Some(Unmetered::NoDialect)),
+        Some(dialect) => {
+            let asked = Asked {
+                stream: exchange.record.stream,
+                one_choice: sent.request.one_choice,
+                checks: sent.request.checks,
+            };
+            let head = (sent.head.status, &sent.head.headers);
+            Eye::of(dialect, head, asked, worker.shared.longest_event())
+        }
+    };
+    if let Eye::Blind(Some(why)) = eye {
+        exchange.telemetry().unmetered(why);
     }
+    eye
 }

@@ -10,7 +10,7 @@ use greylag_filters::facts;
 use greylag_filters::framing::Framing;
 use greylag_filters::grpc;
 use greylag_filters::json;
-use greylag_filters::meter::Unmetered;
+use greylag_filters::meter::{Unmetered, Wanted};
 use greylag_filters::route::{self, Route};
 use greylag_filters::rules::engine::{Engine, Host, Pool, Timeouts};
 use greylag_filters::rules::{Decision, EngineId, How, Request as Asked};
@@ -69,6 +69,8 @@ pub struct Request {
     pub strips_usage: bool,
     /// Whether the caller asked for one choice, so that a time per output token has a meaning.
     pub one_choice: bool,
+    /// What is to be judged of the answer.
+    pub checks: Wanted,
     // fields that the caller is not believed, and that others must not believe of us
     claims: Vec<HeaderName>,
     // how many Greylags have passed it on, with this one
@@ -282,6 +284,10 @@ impl Draft {
             is_whole: self.is_whole,
             strips_usage: edits.usage,
             one_choice: facts.is_none_or(|facts| facts.n.unwrap_or(1) == 1),
+            checks: facts.map_or(Wanted::default(), |facts| Wanted {
+                json: facts.wants_json,
+                tools: facts.has_tools,
+            }),
             share: None,
         })
     }
