@@ -11,6 +11,7 @@
 
 #[cfg(test)]
 mod capture;
+pub mod cause;
 pub mod cgroup;
 pub mod draw;
 pub mod edit;

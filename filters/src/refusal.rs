@@ -3,6 +3,10 @@
 //! In: whom the caller takes for its server, a reason's code, a sentence and a status. Out: a body, or the status and
 //! message of a call. Heads are written elsewhere, and nothing of a prompt comes in.
 
+mod reason;
+
+pub use reason::Reason;
+
 use crate::grpc::{Status, percent_encoded};
 
 /// What a client library takes for an error.
