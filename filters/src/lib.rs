@@ -37,6 +37,7 @@ pub mod route;
 pub mod rules;
 pub mod split;
 pub mod sse;
+pub mod success;
 pub mod trace;
 pub mod traffic;
 pub mod triton;
