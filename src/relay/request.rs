@@ -350,7 +350,7 @@ fn note_facts(exchange: &mut Exchange, facts: Option<&facts::Body>) {
 fn begin_trace(exchange: &mut Exchange, head: &RequestHeader) {
     let rule = &exchange.snapshot.rules.written().trace;
     if rule.inject {
-        let sample = rule.share.hits(exchange.draw("trace"));
+        let sample = || rule.samples(exchange.draw(trace::HEAD), |_| true);
         exchange.record.trace = Some(trace::begin(&head.headers, exchange.fresh(), sample));
     }
 }
