@@ -11,6 +11,7 @@ use greylag_filters::draw::Draw;
 use greylag_filters::meter::Offset;
 use greylag_filters::outcome::{self, End};
 use greylag_filters::route::Route;
+use greylag_filters::trace::{self, Kept};
 use pingora_http::RequestHeader;
 
 use crate::record::{MAX_TEXT, Record, bounded};
@@ -73,6 +74,8 @@ pub struct Exchange {
     pub sse: bool,
     seed: u64,
     start: Instant,
+    // from the process's start to this one's
+    begun: Offset,
     telemetry: Arc<Telemetry>,
 }
 
@@ -99,6 +102,7 @@ impl Exchange {
             client: caller.client,
             ..Record::default()
         };
+        let start = instant();
         Exchange {
             snapshot,
             caller,
@@ -106,7 +110,8 @@ impl Exchange {
             connecting: Duration::ZERO,
             sse: false,
             seed: origin.boot(),
-            start: instant(),
+            start,
+            begun: start.duration_since(origin.start),
             telemetry: telemetry.clone(),
         }
     }
@@ -114,6 +119,11 @@ impl Exchange {
     /// The time since the request's head was read.
     pub fn now(&self) -> Offset {
         instant().duration_since(self.start)
+    }
+
+    /// The time since the process began, by the exchange's clock: what exchanges share is dated by this.
+    pub fn process_time(&self) -> Offset {
+        self.begun + self.now()
     }
 
     /// The moment at which `now()` will be `offset`, for a timer.
@@ -142,6 +152,23 @@ impl Exchange {
         &self.telemetry
     }
 
+    // Why its span is kept, where spans are sent.
+    fn kept(&self) -> Option<Kept> {
+        let spans = &self.telemetry.spans;
+        let trace = self.record.trace.as_ref().filter(|_| spans.is_on())?;
+        let rule = &self.snapshot.rules.written().trace;
+        let ended = trace::Ended {
+            outcome: self.record.outcome,
+            // No fault is injected yet.
+            is_injected: false,
+            waited: self.record.waited(),
+        };
+        rule.keeps(trace, ended, || {
+            let luck = self.draw(trace::END).ratio();
+            spans.ends.admit(self.process_time(), rule.most(), luck)
+        })
+    }
+
     /// Notes how the exchange ended, and why if Greylag had a hand in it. The last word counts.
     pub fn ended(&mut self, end: End, reason: Option<Reason>) {
         self.record.end = end;
@@ -161,6 +188,7 @@ impl Drop for Exchange {
             self.sse,
             self.record.figures.as_ref(),
         );
+        self.record.kept = self.kept();
         self.record.timeline.settle();
         self.telemetry
             .ended(std::mem::take(&mut self.record), self.connecting);
@@ -194,6 +222,7 @@ mod tests {
     use greylag_filters::outcome::Outcome;
 
     use super::*;
+    use crate::config::Otlp;
     use crate::snapshot::Store;
     use crate::telemetry::log::Log;
 
@@ -201,7 +230,7 @@ mod tests {
     fn an_exchange_that_is_only_dropped_leaves_one_record_too() {
         let rules = r#"{"engines":{"a":{"kind":"vllm","url":"http://a"}},"default_engine":"a"}"#;
         let store = Store::new(&serde_json::from_str(rules).unwrap(), 7).unwrap();
-        let telemetry = Telemetry::new(1 << 20, Log::off());
+        let telemetry = Telemetry::new(1 << 20, Log::off(), &Otlp::default()).unwrap();
         let head = RequestHeader::build("GET", b"/health", None).unwrap();
         let origin = Origin::seeded(7);
         let exchange = Exchange::begin(

@@ -21,6 +21,7 @@ pub mod send;
 pub mod sequences;
 pub mod stop;
 pub mod stream;
+pub mod trace;
 pub mod tunnel;
 pub mod whole;
 
@@ -122,6 +123,7 @@ async fn steps(
     client: &mut Client,
     cut: &mut Cut,
 ) -> Result<(), Stop> {
+    trace::begin(exchange, &client.head().headers);
     head::admit(client.head()).inspect_err(|_| client.close_after())?;
     exchange.caller.admit()?;
     let body = body::take(worker, exchange, client, cut).await?;

@@ -23,6 +23,8 @@ mod certs;
 mod churn;
 #[path = "it/client.rs"]
 mod client;
+#[path = "it/collector.rs"]
+mod collector;
 #[path = "it/commands.rs"]
 mod commands;
 #[path = "it/drain.rs"]
@@ -81,6 +83,8 @@ mod recorded;
 mod retry;
 #[path = "it/samples.rs"]
 mod samples;
+#[path = "it/spans.rs"]
+mod spans;
 #[path = "it/talk.rs"]
 mod talk;
 #[path = "it/tidy.rs"]

@@ -50,8 +50,7 @@ pub async fn carry(
         opened = open(worker, exchange, client, cut, &request, deadline).await;
     }
     let mut call = opened?;
-    let trace = exchange.record.trace.as_ref();
-    let out = request.head(client.split().0, trace);
+    let out = request.head(client.split().0, exchange);
     call.write_head(&out, Framing::Chunked)?;
 
     let timeouts = request.timeouts;

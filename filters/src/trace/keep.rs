@@ -80,25 +80,11 @@ impl Rule {
             });
         }
         let shows = |always: &&Always| match always {
-            Always::Error => is_error(ended.outcome),
+            Always::Error => ended.outcome.is_error(),
             Always::Fault => ended.is_injected,
             Always::Slow => ended.waited.is_some_and(|waited| waited >= self.slow.get()),
         };
         let always = self.always.iter().find(shows)?;
         admit().then_some(Kept::Always(*always))
-    }
-}
-
-/// Whether an outcome is an error of somebody's: a client that leaves is none.
-fn is_error(outcome: Outcome) -> bool {
-    match outcome {
-        Outcome::Ok | Outcome::ClientGone => false,
-        Outcome::Truncated
-        | Outcome::ErrorInStream
-        | Outcome::EngineError
-        | Outcome::EngineReset
-        | Outcome::Timeout
-        | Outcome::Refused
-        | Outcome::Drained => true,
     }
 }

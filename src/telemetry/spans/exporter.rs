@@ -1,0 +1,228 @@
+//! The thread that makes spans and sends them.
+//!
+//! In: records. Out: batches to the collector, each tried again for a while. What the collector does not take is dropped and
+//! counted, and the next batch has the same chance: a collector that is away costs memory for what waits, and no more.
+
+use std::collections::HashMap;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use opentelemetry_http::hyper::HyperClient;
+use opentelemetry_otlp::{
+    self as otlp, RetryPolicy, WithExportConfig, WithHttpConfig, WithTonicConfig,
+};
+use opentelemetry_sdk::trace::SpanExporter as _;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::{mpsc, oneshot};
+use tonic::metadata::MetadataMap;
+use tonic::transport::Endpoint;
+
+use super::connector::Connector;
+use super::span::Maker;
+use super::{Lost, Waiting, resource, ring};
+use crate::config::{Compression, Otlp, OtlpProtocol};
+use crate::record::Record;
+use crate::telemetry::metrics::Exported;
+
+/// How long what waits may take to be sent once the process ends.
+pub const LAST: Duration = Duration::from_secs(2);
+/// The most spans of a batch.
+const BATCH: usize = 512;
+/// How long the first span of a batch waits for more.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// The thread's work, and what it runs on.
+pub(super) struct Exporter {
+    runtime: Runtime,
+    work: Work,
+}
+
+struct Work {
+    sender: otlp::SpanExporter,
+    maker: Maker,
+    timeout: Duration,
+    waiting: Arc<Waiting>,
+    counts: Exported,
+    // whether the last batch was lost, so that the log says when that changes
+    is_failing: bool,
+}
+
+impl Exporter {
+    /// One that sends to `url`.
+    ///
+    /// # Errors
+    /// The runtime cannot be made, or the libraries refuse what is configured.
+    pub(super) fn new(
+        config: &Otlp,
+        url: &str,
+        waiting: Arc<Waiting>,
+        counts: Exported,
+    ) -> io::Result<Self> {
+        let runtime = Builder::new_current_thread().enable_all().build()?;
+        let wrong = |error: String| io::Error::other(format!("telemetry.otlp: {error}"));
+        let mut sender = {
+            let _inside = runtime.enter();
+            match config.protocol {
+                OtlpProtocol::Http => over_http(config, url).map_err(wrong)?,
+                OtlpProtocol::Grpc => over_grpc(config, url).map_err(wrong)?,
+            }
+        };
+        sender.set_resource(&resource::of(config));
+        let work = Work {
+            sender,
+            maker: Maker::new(config.semconv),
+            timeout: config.timeout.get(),
+            waiting,
+            counts,
+            is_failing: false,
+        };
+        Ok(Exporter { runtime, work })
+    }
+
+    /// Sends until it is told to end, and for at most [`LAST`] beyond that.
+    pub(super) fn run(self, records: mpsc::Receiver<Arc<Record>>, end: oneshot::Receiver<()>) {
+        let Exporter { runtime, mut work } = self;
+        runtime.block_on(async {
+            let (close, closing) = oneshot::channel();
+            let inlet = Inlet {
+                records,
+                closing,
+                is_closed: false,
+            };
+            let too_late = async {
+                // The other side is gone only with the process.
+                let _ = end.await;
+                let _ = close.send(());
+                tokio::time::sleep(LAST).await;
+            };
+            tokio::select! {
+                () = work.serve(inlet) => {}
+                () = too_late => {}
+            }
+        });
+        let left = work.waiting.spans.load(Ordering::Relaxed);
+        work.counts.lost(Lost::Shutdown, left);
+        // A name that is still being looked up must not hold the process.
+        runtime.shutdown_background();
+    }
+}
+
+// Where records come from.
+struct Inlet {
+    records: mpsc::Receiver<Arc<Record>>,
+    closing: oneshot::Receiver<()>,
+    is_closed: bool,
+}
+
+impl Inlet {
+    // Waits for more and adds them to a batch that has room; 0 once it is closed and empty.
+    async fn more(&mut self, batch: &mut Vec<Arc<Record>>) -> usize {
+        let room = BATCH - batch.len();
+        tokio::select! {
+            biased;
+            _ = &mut self.closing, if !self.is_closed => {
+                self.is_closed = true;
+                self.records.close();
+            }
+            came = self.records.recv_many(batch, room) => return came,
+        }
+        self.records.recv_many(batch, room).await
+    }
+}
+
+impl Work {
+    async fn serve(&mut self, mut inlet: Inlet) {
+        let mut batch = Vec::with_capacity(BATCH);
+        while inlet.more(&mut batch).await > 0 {
+            let mut linger = pin!(tokio::time::sleep(LINGER));
+            while batch.len() < BATCH {
+                tokio::select! {
+                    came = inlet.more(&mut batch) => if came == 0 { break },
+                    () = &mut linger => break,
+                }
+            }
+            self.send(&mut batch).await;
+        }
+    }
+
+    async fn send(&mut self, batch: &mut Vec<Arc<Record>>) {
+        let spans = batch.iter().map(|record| self.maker.span(record)).collect();
+        let sent = tokio::time::timeout(self.timeout, self.sender.export(spans)).await;
+        let count = batch.len() as u64;
+        let bytes = batch.iter().map(|record| ring::weight(record)).sum();
+        batch.clear();
+        self.waiting.give_back(count, bytes);
+        let (lost, error) = match sent {
+            Ok(Ok(())) => {
+                self.counts.sent(count);
+                if std::mem::take(&mut self.is_failing) {
+                    tracing::info!("the collector takes spans again");
+                }
+                return;
+            }
+            Ok(Err(error)) => (Lost::Refused, error.to_string()),
+            Err(_) => (Lost::Timeout, format!("nothing for {:?}", self.timeout)),
+        };
+        self.counts.lost(lost, count);
+        if !std::mem::replace(&mut self.is_failing, true) {
+            tracing::warn!(
+                error,
+                spans = count,
+                "the collector took no spans: they are dropped until it does"
+            );
+        }
+    }
+}
+
+fn over_http(config: &Otlp, url: &str) -> Result<otlp::SpanExporter, String> {
+    let connector = Connector::new(&config.tls, false);
+    let timeout = config.timeout.get();
+    let headers = config.headers.iter();
+    let headers: HashMap<_, _> = headers
+        .map(|(name, value)| (name.clone(), value.reveal().to_owned()))
+        .collect();
+    let mut builder = otlp::SpanExporter::builder()
+        .with_http()
+        .with_protocol(otlp::Protocol::HttpBinary)
+        .with_endpoint(url)
+        .with_timeout(timeout)
+        .with_headers(headers)
+        .with_http_client(HyperClient::new(connector, timeout, None))
+        .with_retry_policy(RetryPolicy::recommended());
+    if config.compression == Compression::Gzip {
+        builder = builder.with_compression(otlp::Compression::Gzip);
+    }
+    builder.build().map_err(|error| error.to_string())
+}
+
+fn over_grpc(config: &Otlp, url: &str) -> Result<otlp::SpanExporter, String> {
+    let timeout = config.timeout.get();
+    let endpoint = Endpoint::from_shared(url.to_owned()).map_err(|error| error.to_string())?;
+    let channel = endpoint
+        .timeout(timeout)
+        .connect_timeout(timeout)
+        .connect_with_connector_lazy(Connector::new(&config.tls, true));
+    let mut headers = http::HeaderMap::new();
+    for (name, value) in &config.headers {
+        let name = name.parse::<http::HeaderName>();
+        let value = http::HeaderValue::from_str(value.reveal());
+        // Both were checked with the configuration.
+        if let (Ok(name), Ok(mut value)) = (name, value) {
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+    }
+    let mut builder = otlp::SpanExporter::builder()
+        .with_tonic()
+        .with_timeout(timeout)
+        .with_metadata(MetadataMap::from_headers(headers))
+        .with_channel(channel)
+        .with_retry_policy(RetryPolicy::recommended());
+    if config.compression == Compression::Gzip {
+        builder = builder.with_compression(otlp::Compression::Gzip);
+    }
+    builder.build().map_err(|error| error.to_string())
+}
