@@ -149,11 +149,23 @@ impl Otlp {
                 "found nothing, a name is needed",
             );
         }
-        if self.tls.cert.is_some() != self.tls.key.is_some() {
-            problems.add(
-                "telemetry.otlp.tls",
-                "`cert` and `key` are needed together, found one of them",
-            );
+        self.check_tls(problems);
+    }
+
+    // As it is of an engine's.
+    fn check_tls(&self, problems: &mut Problems) {
+        let tls = &self.tls;
+        if tls.cert.is_some() != tls.key.is_some() {
+            let what = "`cert` and `key` go together; found only one of them";
+            problems.add("telemetry.otlp.tls", what);
+        }
+        if tls.server_name.as_deref().is_some_and(str::is_empty) {
+            let what = "found an empty name; a name or an IP address is needed";
+            problems.add("telemetry.otlp.tls.server_name", what);
+        }
+        if tls.insecure && (tls.ca.is_some() || tls.server_name.is_some()) {
+            let what = "found `true` beside `ca` or `server_name`, which would then check nothing";
+            problems.add("telemetry.otlp.tls.insecure", what);
         }
     }
 

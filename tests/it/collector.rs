@@ -15,12 +15,15 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue};
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message as _;
-use tokio::net::TcpListener;
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::codec::CompressionEncoding;
 use tonic::{Request, Response, Status};
 
+use crate::certs::{Authority, Pair};
 use crate::harness::Client;
 
 /// What a collector does with what it is sent.
@@ -76,6 +79,38 @@ impl Collector {
         let (address, protocol) = (self.address, self.protocol);
         format!(
             "telemetry: {{ log: {{ format: off }}, otlp: {{ endpoint: \"http://{address}\", protocol: {protocol}, {more} }} }}"
+        )
+    }
+
+    /// The same behind TLS: a door that shows this certificate, and asks for one of the authority's.
+    pub async fn keys_behind_tls(&self, authority: &Authority, pair: &Pair) -> String {
+        let alpn = match self.protocol {
+            "grpc" => "h2",
+            _ => "http/1.1",
+        };
+        let acceptor = TlsAcceptor::from(pair.server(Some(authority), &[alpn]));
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let door = listener.local_addr().expect("it is bound");
+        let inside = self.address;
+        // It ends with the test's runtime.
+        tokio::spawn(async move {
+            while let Ok((outer, _)) = listener.accept().await {
+                let acceptor = acceptor.clone();
+                tokio::spawn(async move {
+                    let Ok(mut outer) = acceptor.accept(outer).await else {
+                        return;
+                    };
+                    let mut inner = TcpStream::connect(inside).await.expect("it listens");
+                    let _ = copy_bidirectional(&mut outer, &mut inner).await;
+                });
+            }
+        });
+        let (protocol, ca) = (self.protocol, authority.file());
+        format!(
+            "telemetry: {{ log: {{ format: off }}, otlp: {{ endpoint: \"https://localhost:{}\", protocol: {protocol}, tls: {{ ca: {ca:?}, cert: {:?}, key: {:?} }} }} }}",
+            door.port(),
+            pair.cert,
+            pair.key
         )
     }
 

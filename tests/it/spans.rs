@@ -13,6 +13,7 @@ use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use serde_json::json;
 
+use crate::certs::Authority;
 use crate::collector::{Collector, Manner, attribute, hex};
 use crate::harness::{Client, Greylag, all, asked, engines, eventually, sim};
 
@@ -145,6 +146,34 @@ async fn what_the_configuration_says_reaches_the_collector() {
             .any(|line| line.contains("content-encoding: gzip"));
         let is_zipped = encoding || head.contains("\"grpc-encoding\": \"gzip\"");
         assert!(is_zipped, "{protocol}: {head}");
+    }
+}
+
+#[tokio::test]
+async fn a_collector_is_reached_over_tls_with_a_certificate_of_ones_own() {
+    let authority = Authority::new();
+    let pair = authority.sign("localhost");
+    for protocol in ["grpc", "http"] {
+        let (engine, collector) = (sim().await, Collector::start(protocol, Manner::Takes).await);
+        let rules = engines(&[("stable", engine.address())]).to_string();
+        let keys = collector.keys_behind_tls(&authority, &pair).await;
+        let greylag = Greylag::with(&keys, &rules);
+        let mut client = Client::to(greylag.address()).await;
+        client.chat(&[&parent("01")], BODY).await;
+        stop(greylag).await;
+        assert_eq!(collector.spans().len(), 1, "{protocol}");
+        // A stranger's certificate is not taken.
+        let other = Authority::new();
+        let keys = collector.keys_behind_tls(&authority, &pair).await;
+        let (ca, wrong) = (authority.file(), other.file());
+        let keys = keys.replace(&format!("{ca:?}"), &format!("{wrong:?}"));
+        let greylag = Greylag::with(&keys, &rules);
+        let mut client = Client::to(greylag.address()).await;
+        client.chat(&[&parent("01")], BODY).await;
+        greylag
+            .metric_reaches("greylag_spans_dropped_total{reason=\"refused\"}", 1.0)
+            .await;
+        assert_eq!(collector.spans().len(), 1, "{protocol}");
     }
 }
 

@@ -170,14 +170,16 @@ fn a_collector_that_cannot_be_one_is_refused_with_its_line() {
         &format!("{place} found an \"@\"; {allowed}. A token belongs under `headers`"),
     );
     refused(
-        "{ queue: 0, timeout: 0s, service_name: \" \", tls: { key: /k }, headers: { \"x y\": z } }",
+        "{ queue: 0, timeout: 0s, service_name: \" \", tls: { key: /k, insecure: true, server_name: '' }, headers: { \"x y\": z } }",
         &[],
         "\
 f.yaml:1:22: telemetry.otlp.queue: found 0, allowed are 1 to 65536
 f.yaml:1:32: telemetry.otlp.timeout: it is longer than 0s and at most 365d; found 0s
 f.yaml:1:45: telemetry.otlp.service_name: found nothing, a name is needed
-f.yaml:1:64: telemetry.otlp.tls: `cert` and `key` are needed together, found one of them
-f.yaml:1:81: telemetry.otlp.headers.x y: \"x y\" is no name of a field",
+f.yaml:1:64: telemetry.otlp.tls: `cert` and `key` go together; found only one of them
+f.yaml:1:80: telemetry.otlp.tls.insecure: found `true` beside `ca` or `server_name`, which would then check nothing
+f.yaml:1:96: telemetry.otlp.tls.server_name: found an empty name; a name or an IP address is needed
+f.yaml:1:115: telemetry.otlp.headers.x y: \"x y\" is no name of a field",
     );
 }
 
