@@ -25,10 +25,11 @@ use crate::draw::Draw;
 use crate::rules::problem::{Place, Problems};
 use crate::units::{Period, Share};
 
-/// The name under which a new trace draws, see [`Draw`].
-pub const HEAD: &str = "trace";
-/// The name under which a span draws that is kept at the end all the same.
-pub const END: &str = "trace.always";
+/// The name under which a new trace draws, see [`Draw`]. No rule can have it: a split of the same name would choose the
+/// engine of all that is sampled.
+pub const HEAD: &str = "trace:head";
+/// The name under which a span draws that is kept at the end all the same; no rule can have this one either.
+pub const END: &str = "trace:end";
 
 /// How exchanges are traced.
 #[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]

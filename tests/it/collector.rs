@@ -3,6 +3,7 @@
 use std::io::Read as _;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use flate2::read::GzDecoder;
 use opentelemetry_proto::tonic::collector::trace::v1::trace_service_server::{
@@ -35,15 +36,23 @@ pub enum Manner {
     Refuses,
     /// It never answers.
     Hangs,
+    /// It takes its time.
+    IsSlow,
 }
+
+/// How long a slow one thinks.
+const SLOW: Duration = Duration::from_millis(300);
 
 /// A running collector; gone when it is dropped.
 pub struct Collector {
     address: SocketAddr,
     protocol: &'static str,
     got: Got,
+    manner: Ways,
     task: JoinHandle<()>,
 }
+
+type Ways = Arc<Mutex<Manner>>;
 
 type Got = Arc<Mutex<Vec<Batch>>>;
 
@@ -61,17 +70,23 @@ impl Collector {
     pub async fn start(protocol: &'static str, manner: Manner) -> Collector {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("it is bound");
-        let got = Got::default();
+        let (got, manner) = (Got::default(), Arc::new(Mutex::new(manner)));
         let task = match protocol {
-            "grpc" => tokio::spawn(serve_grpc(listener, manner, got.clone())),
-            _ => tokio::spawn(serve_http(listener, manner, got.clone())),
+            "grpc" => tokio::spawn(serve_grpc(listener, manner.clone(), got.clone())),
+            _ => tokio::spawn(serve_http(listener, manner.clone(), got.clone())),
         };
         Collector {
             address,
             protocol,
             got,
+            manner,
             task,
         }
+    }
+
+    /// It behaves otherwise from now on.
+    pub fn turns(&self, manner: Manner) {
+        *self.manner.lock().expect("nobody panicked with it") = manner;
     }
 
     /// The static keys that send spans here, with more of `otlp`.
@@ -183,8 +198,21 @@ fn unzipped(body: &[u8]) -> Vec<u8> {
     bytes
 }
 
+// What it does with the next request; a slow one has thought by then.
+async fn thought(manner: &Ways) -> Manner {
+    let manner = *manner.lock().expect("nobody panicked with it");
+    match manner {
+        Manner::Hangs => std::future::pending().await,
+        Manner::IsSlow => {
+            tokio::time::sleep(SLOW).await;
+            Manner::Takes
+        }
+        Manner::Takes | Manner::Refuses => manner,
+    }
+}
+
 struct Service {
-    manner: Manner,
+    manner: Ways,
     got: Got,
 }
 
@@ -194,10 +222,8 @@ impl TraceService for Service {
         &self,
         request: Request<ExportTraceServiceRequest>,
     ) -> Result<Response<ExportTraceServiceResponse>, Status> {
-        match self.manner {
-            Manner::Refuses => return Err(Status::unavailable("not now")),
-            Manner::Hangs => std::future::pending().await,
-            Manner::Takes => {}
+        if thought(&self.manner).await == Manner::Refuses {
+            return Err(Status::unavailable("not now"));
         }
         let (metadata, _, request) = request.into_parts();
         let head = format!("{metadata:?}");
@@ -207,7 +233,7 @@ impl TraceService for Service {
     }
 }
 
-async fn serve_grpc(listener: TcpListener, manner: Manner, got: Got) {
+async fn serve_grpc(listener: TcpListener, manner: Ways, got: Got) {
     let service = TraceServiceServer::new(Service { manner, got })
         .accept_compressed(CompressionEncoding::Gzip);
     let served = tonic::transport::Server::builder()
@@ -217,19 +243,15 @@ async fn serve_grpc(listener: TcpListener, manner: Manner, got: Got) {
     let _ = served.await;
 }
 
-async fn serve_http(listener: TcpListener, manner: Manner, got: Got) {
+async fn serve_http(listener: TcpListener, manner: Ways, got: Got) {
     while let Ok((socket, _)) = listener.accept().await {
-        let got = got.clone();
+        let (got, manner) = (got.clone(), manner.clone());
         tokio::spawn(async move {
             let mut client = Client::on(socket);
             while client.more().await {
                 let asked = client.request().await;
-                let answer = match manner {
-                    Manner::Hangs => std::future::pending().await,
-                    Manner::Refuses => "HTTP/1.1 503 Not Now\r\ncontent-length: 0\r\n\r\n",
-                    Manner::Takes => "HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n",
-                };
-                if manner == Manner::Takes {
+                let takes = thought(&manner).await == Manner::Takes;
+                if takes {
                     let body = match asked.all("content-encoding")[..] {
                         ["gzip"] => unzipped(&asked.body),
                         _ => asked.body,
@@ -240,6 +262,8 @@ async fn serve_http(listener: TcpListener, manner: Manner, got: Got) {
                     let mut got = got.lock().expect("nobody panicked with it");
                     got.push(Batch { head, request });
                 }
+                let status = if takes { "200 OK" } else { "503 Not Now" };
+                let answer = format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\n\r\n");
                 client.send(answer).await;
             }
         });

@@ -295,6 +295,13 @@ fn a_share_takes_its_share_and_a_callers_word_is_not_asked_about() {
 }
 
 #[test]
+fn no_rule_draws_as_a_trace_does() {
+    for name in [super::HEAD, super::END] {
+        assert!(name.parse::<crate::rules::Name>().is_err(), "{name}");
+    }
+}
+
+#[test]
 fn all_traces_under_a_cap_are_sampled_at_the_caps_rate() {
     let rule = Rule {
         share: Share::ALL,

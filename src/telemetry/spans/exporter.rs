@@ -180,6 +180,8 @@ impl Work {
 fn over_http(config: &Otlp, url: &str) -> Result<otlp::SpanExporter, String> {
     let connector = Connector::new(&config.tls, false);
     let timeout = config.timeout.get();
+    // A batch is bounded as a whole, so a single try must not end before it.
+    let client = HyperClient::new(connector, timeout.saturating_mul(2), None);
     let headers = config.headers.iter();
     let headers: HashMap<_, _> = headers
         .map(|(name, value)| (name.clone(), value.reveal().to_owned()))
@@ -190,7 +192,7 @@ fn over_http(config: &Otlp, url: &str) -> Result<otlp::SpanExporter, String> {
         .with_endpoint(url)
         .with_timeout(timeout)
         .with_headers(headers)
-        .with_http_client(HyperClient::new(connector, timeout, None))
+        .with_http_client(client)
         .with_retry_policy(RetryPolicy::recommended());
     if config.compression == Compression::Gzip {
         builder = builder.with_compression(otlp::Compression::Gzip);
@@ -201,10 +203,7 @@ fn over_http(config: &Otlp, url: &str) -> Result<otlp::SpanExporter, String> {
 fn over_grpc(config: &Otlp, url: &str) -> Result<otlp::SpanExporter, String> {
     let timeout = config.timeout.get();
     let endpoint = Endpoint::from_shared(url.to_owned()).map_err(|error| error.to_string())?;
-    let channel = endpoint
-        .timeout(timeout)
-        .connect_timeout(timeout)
-        .connect_with_connector_lazy(Connector::new(&config.tls, true));
+    let channel = endpoint.connect_with_connector_lazy(Connector::new(&config.tls, true));
     let mut headers = http::HeaderMap::new();
     for (name, value) in &config.headers {
         let name = name.parse::<http::HeaderName>();

@@ -53,30 +53,49 @@ async fn a_collector_that_is_not_there_costs_spans_alone() {
 }
 
 #[tokio::test]
-async fn a_collector_that_refuses_costs_spans_alone() {
+async fn a_collector_that_refuses_costs_spans_alone_and_gets_them_once_it_does_not() {
     for protocol in ["grpc", "http"] {
         let collector = Collector::start(protocol, Manner::Refuses).await;
         let (_engine, greylag) = greylag(&collector.keys("")).await;
         ask(&greylag, 3).await;
         greylag.metric_reaches(&lost("refused"), 6.0).await;
+        assert_eq!(collector.spans().len(), 0, "{protocol}");
+        collector.turns(Manner::Takes);
+        ask(&greylag, 1).await;
+        greylag
+            .metric_reaches("greylag_spans_exported_total", 2.0)
+            .await;
+        assert_eq!(collector.spans().len(), 2, "{protocol}");
+        assert_eq!(greylag.metric(&lost("refused")).await, Some(6.0));
     }
 }
 
 #[tokio::test]
 async fn a_collector_that_hangs_is_waited_for_as_long_as_the_timeout_says() {
+    // One that has read what it was sent, and one that takes connections and nothing else.
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = silent.local_addr().expect("it is bound");
     for protocol in ["grpc", "http"] {
         let collector = Collector::start(protocol, Manner::Hangs).await;
-        let (_engine, greylag) = greylag(&collector.keys("timeout: 100ms")).await;
-        ask(&greylag, 3).await;
-        // By the bound on a batch, or by the library's on a try, whichever is first.
-        let count = || async {
-            let timeout = greylag.metric(&lost("timeout")).await.unwrap_or_default();
-            timeout + greylag.metric(&lost("refused")).await.unwrap_or_default()
-        };
-        within("six spans to be dropped", async {
-            while count().await < 6.0 {}
-        })
-        .await;
+        let silent = format!(
+            "telemetry: {{ log: {{ format: off }}, otlp: {{ endpoint: \"http://{address}\", protocol: {protocol}, timeout: 100ms }} }}"
+        );
+        for keys in [collector.keys("timeout: 100ms"), silent] {
+            let (_engine, greylag) = greylag(&keys).await;
+            ask(&greylag, 3).await;
+            greylag.metric_reaches(&lost("timeout"), 6.0).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_slow_collector_gets_all_spans_and_nobody_waits_for_it() {
+    for protocol in ["grpc", "http"] {
+        let collector = Collector::start(protocol, Manner::IsSlow).await;
+        let (_engine, greylag) = greylag(&collector.keys("")).await;
+        ask(&greylag, 10).await;
+        within("an end with the collector", stop(greylag)).await;
+        assert_eq!(collector.spans().len(), 20, "{protocol}");
     }
 }
 
