@@ -3,27 +3,21 @@
 //! In: records. Out: batches to the collector, each tried again for a while. What the collector does not take is dropped and
 //! counted, and the next batch has the same chance: a collector that is away costs memory for what waits, and no more.
 
-use std::collections::HashMap;
 use std::io;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use opentelemetry_http::hyper::HyperClient;
-use opentelemetry_otlp::{
-    self as otlp, RetryPolicy, WithExportConfig, WithHttpConfig, WithTonicConfig,
-};
+use opentelemetry_otlp::SpanExporter;
 use opentelemetry_sdk::trace::SpanExporter as _;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{mpsc, oneshot};
-use tonic::metadata::MetadataMap;
-use tonic::transport::Endpoint;
 
-use super::connector::Connector;
+use super::sender::{self, Why};
 use super::span::Maker;
 use super::{Lost, Waiting, resource, ring};
-use crate::config::{Compression, Otlp, OtlpProtocol};
+use crate::config::Otlp;
 use crate::record::Record;
 use crate::telemetry::metrics::Exported;
 
@@ -41,7 +35,9 @@ pub(super) struct Exporter {
 }
 
 struct Work {
-    sender: otlp::SpanExporter,
+    sender: SpanExporter,
+    // why the last try failed, where the sender itself does not say it
+    why: Why,
     maker: Maker,
     timeout: Duration,
     waiting: Arc<Waiting>,
@@ -62,17 +58,17 @@ impl Exporter {
         counts: Exported,
     ) -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
-        let wrong = |error: String| io::Error::other(format!("telemetry.otlp: {error}"));
-        let mut sender = {
+        let why = Why::default();
+        let made = {
             let _inside = runtime.enter();
-            match config.protocol {
-                OtlpProtocol::Http => over_http(config, url).map_err(wrong)?,
-                OtlpProtocol::Grpc => over_grpc(config, url).map_err(wrong)?,
-            }
+            sender::make(config, url, &why)
         };
+        let mut sender =
+            made.map_err(|error| io::Error::other(format!("telemetry.otlp: {error}")))?;
         sender.set_resource(&resource::of(config));
         let work = Work {
             sender,
+            why,
             maker: Maker::new(config.semconv),
             timeout: config.timeout.get(),
             waiting,
@@ -158,14 +154,16 @@ impl Work {
         let (lost, error) = match sent {
             Ok(Ok(())) => {
                 self.counts.sent(count);
+                self.why.take();
                 if std::mem::take(&mut self.is_failing) {
                     tracing::info!("the collector takes spans again");
                 }
                 return;
             }
             Ok(Err(error)) => (Lost::Refused, error.to_string()),
-            Err(_) => (Lost::Timeout, format!("nothing for {:?}", self.timeout)),
+            Err(_) => (Lost::Timeout, format!("not within {:?}", self.timeout)),
         };
+        let error = self.why.take().unwrap_or(error);
         self.counts.lost(lost, count);
         if !std::mem::replace(&mut self.is_failing, true) {
             tracing::warn!(
@@ -175,53 +173,4 @@ impl Work {
             );
         }
     }
-}
-
-fn over_http(config: &Otlp, url: &str) -> Result<otlp::SpanExporter, String> {
-    let connector = Connector::new(&config.tls, false);
-    let timeout = config.timeout.get();
-    // A batch is bounded as a whole, so a single try must not end before it.
-    let client = HyperClient::new(connector, timeout.saturating_mul(2), None);
-    let headers = config.headers.iter();
-    let headers: HashMap<_, _> = headers
-        .map(|(name, value)| (name.clone(), value.reveal().to_owned()))
-        .collect();
-    let mut builder = otlp::SpanExporter::builder()
-        .with_http()
-        .with_protocol(otlp::Protocol::HttpBinary)
-        .with_endpoint(url)
-        .with_timeout(timeout)
-        .with_headers(headers)
-        .with_http_client(client)
-        .with_retry_policy(RetryPolicy::recommended());
-    if config.compression == Compression::Gzip {
-        builder = builder.with_compression(otlp::Compression::Gzip);
-    }
-    builder.build().map_err(|error| error.to_string())
-}
-
-fn over_grpc(config: &Otlp, url: &str) -> Result<otlp::SpanExporter, String> {
-    let timeout = config.timeout.get();
-    let endpoint = Endpoint::from_shared(url.to_owned()).map_err(|error| error.to_string())?;
-    let channel = endpoint.connect_with_connector_lazy(Connector::new(&config.tls, true));
-    let mut headers = http::HeaderMap::new();
-    for (name, value) in &config.headers {
-        let name = name.parse::<http::HeaderName>();
-        let value = http::HeaderValue::from_str(value.reveal());
-        // Both were checked with the configuration.
-        if let (Ok(name), Ok(mut value)) = (name, value) {
-            value.set_sensitive(true);
-            headers.insert(name, value);
-        }
-    }
-    let mut builder = otlp::SpanExporter::builder()
-        .with_tonic()
-        .with_timeout(timeout)
-        .with_metadata(MetadataMap::from_headers(headers))
-        .with_channel(channel)
-        .with_retry_policy(RetryPolicy::recommended());
-    if config.compression == Compression::Gzip {
-        builder = builder.with_compression(otlp::Compression::Gzip);
-    }
-    builder.build().map_err(|error| error.to_string())
 }

@@ -76,3 +76,37 @@ fn a_variable_that_makes_no_sense_ends_it_with_78() {
         )
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_says_once_why_the_collector_takes_nothing() {
+    let engine = sim().await;
+    // A port that was free a moment ago.
+    let nobody = std::net::TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
+    let nobody = format!("http://{}", nobody.expect("a free port"));
+    let refusing = Collector::start("http", Manner::Refuses).await;
+    for (url, protocol, expected) in [
+        (nobody.as_str(), "http/protobuf", "Connection refused"),
+        (nobody.as_str(), "grpc", "Connection refused"),
+        (&refusing.url(), "http/protobuf", "503 Service Unavailable"),
+    ] {
+        let file = config(engine.address());
+        let variables = [
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", url),
+            ("OTEL_EXPORTER_OTLP_PROTOCOL", protocol),
+        ];
+        let mut running = Running::with(&file, &variables);
+        let address = running.address("clients connect here");
+        let mut client = Client::to(address).await;
+        client.chat(&[&parent("01")], BODY).await;
+        drop(client);
+        running.signal("TERM");
+        let ended = tokio::task::spawn_blocking(move || running.end()).await;
+        let (_, rest) = ended.expect("it ends");
+        let said: Vec<&str> = rest
+            .lines()
+            .filter(|line| line.contains("the collector took no spans"))
+            .collect();
+        assert_eq!(said.len(), 1, "{rest}");
+        assert!(said[0].contains(expected), "{rest}");
+    }
+}
