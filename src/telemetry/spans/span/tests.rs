@@ -1,12 +1,13 @@
 use std::sync::Arc;
 
+use greylag_filters::grpc;
 use greylag_filters::meter::{InStreamError, Usage};
 use greylag_filters::outcome::End;
 use greylag_filters::rules::How;
 use greylag_filters::trace::{Always, Kept, Source};
 
 use super::*;
-use crate::record::Times;
+use crate::record::{Requests, Times};
 use crate::reply::Reason;
 
 fn ms(milliseconds: u64) -> Duration {
@@ -248,6 +249,33 @@ fn an_error_is_named_in_few_words() {
     );
     assert_eq!(value(&span, "greylag.kept").as_deref(), Some("error"));
     check_error(failed, Some(("error_in_stream", "error_in_stream")));
+}
+
+#[test]
+fn a_call_of_many_requests_says_how_it_ended_and_how_many_they_were() {
+    let mut requests = Requests::default();
+    requests.tally.requests = 70;
+    let span = Maker::new(Semconv::Latest).span(&Record {
+        route: Route::ModelStreamInfer,
+        kind: Some(Kind::Triton),
+        model: None,
+        figures: None,
+        grpc_status: Some(grpc::Status::Unavailable),
+        requests: Some(Box::new(requests)),
+        ..record()
+    });
+    assert_eq!(span.name, "infer");
+    for (name, expected) in [
+        ("rpc.grpc.status_code", "14"),
+        ("greylag.requests", "70"),
+        ("gen_ai.provider.name", "triton"),
+        (
+            "http.route",
+            "/inference.GRPCInferenceService/ModelStreamInfer",
+        ),
+    ] {
+        assert_eq!(value(&span, name).as_deref(), Some(expected), "{name}");
+    }
 }
 
 #[test]
