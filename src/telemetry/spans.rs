@@ -1,6 +1,6 @@
 //! Spans: one for each exchange that is kept, sent to a collector by OTLP.
 //!
-//! In: records of exchanges that are kept. Out: batches of spans, from a thread of its own: [`exporter`] makes and sends
+//! In: records of exchanges that are kept. Out: batches of spans, from a thread of its own: `exporter` makes and sends
 //! them. Nothing here waits for the collector: what finds no room is dropped and counted, and an exchange that is not kept
 //! costs one look at an option.
 
