@@ -64,7 +64,7 @@ impl App {
     /// Binds every listener, then serves.
     ///
     /// # Errors
-    /// An address that cannot be bound, a log that cannot be opened, an identity that cannot be read, a thread that cannot be
+    /// An address that cannot be bound, a log that cannot be opened, spans that cannot be sent, an identity that cannot be read, a thread that cannot be
     /// started.
     pub fn start(config: Config) -> io::Result<App> {
         let origin = Origin::fresh();
@@ -79,7 +79,8 @@ impl App {
         let admin = listen::bind_alone(config.admin.address)?;
         let observe = listen::bind_alone(config.observe.address)?;
 
-        let telemetry = Telemetry::new(config.limits.ring.bytes(), open_log(&config)?);
+        let (ring, otlp) = (config.limits.ring.bytes(), &config.telemetry.otlp);
+        let telemetry = Telemetry::new(ring, open_log(&config)?, otlp)?;
         let shared = Arc::new(Shared {
             store: Arc::new(store),
             origin,
@@ -151,7 +152,7 @@ impl App {
                 tokio::select! {
                     () = serve => {}
                     () = pool.prune() => {}
-                    () = pulse.beat(&shared.origin, &shared.telemetry) => {}
+                    () = pulse.beat(&shared.origin, &shared.telemetry.metrics) => {}
                 }
             });
         })

@@ -1,11 +1,13 @@
 //! What is fixed from start to end of the process, and the file that says it.
 //!
-//! In: one YAML file. Out: a [`Config`] whose every field is decided, or an error that names file, line, what was found
-//! and what is allowed. What may change while running stands under `rules` in the same file and is `filters`' own.
+//! In: one YAML file, and the environment. Out: a [`Config`] whose every field is decided, or an error that names file,
+//! line, what was found and what is allowed. What may change while running stands under `rules` in the same file and is `filters`' own.
 //! Nothing here is opened, bound or resolved.
 
 mod check;
+mod environment;
 mod leaf;
+mod otlp;
 mod place;
 mod read;
 mod wording;
@@ -20,6 +22,8 @@ use ipnet::IpNet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use environment::Environment;
+pub use otlp::{Compression, Otlp, OtlpProtocol, Semconv};
 pub use read::Fault;
 
 use crate::telemetry::log;
@@ -222,6 +226,8 @@ impl Default for Observe {
 pub struct Telemetry {
     /// The access log.
     pub log: Log,
+    /// Where spans are sent, by OTLP.
+    pub otlp: Otlp,
 }
 
 /// The access log: one line an exchange.

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime};
 use greylag_filters::draw::Draw;
 use greylag_filters::meter::Offset;
 use greylag_filters::outcome::{self, End};
+use greylag_filters::trace::{self, Kept};
 use pingora_http::RequestHeader;
 
 use crate::record::{MAX_TEXT, Record, bounded};
@@ -112,6 +113,7 @@ impl Exchange {
             client: caller.client,
             ..Record::default()
         };
+        let start = instant();
         Exchange {
             snapshot,
             caller,
@@ -130,6 +132,11 @@ impl Exchange {
     /// The time since the request's head was read.
     pub fn now(&self) -> Offset {
         instant().duration_since(self.start)
+    }
+
+    /// The time since the process began, by the exchange's clock: what exchanges share is dated by this.
+    pub fn process_time(&self) -> Offset {
+        self.born + self.now()
     }
 
     /// The moment at which `now()` will be `offset`, for a timer.
@@ -158,6 +165,23 @@ impl Exchange {
         &self.telemetry
     }
 
+    // Why its span is kept, where spans are sent.
+    fn kept(&self) -> Option<Kept> {
+        let spans = &self.telemetry.spans;
+        let trace = self.record.trace.as_ref().filter(|_| spans.is_on())?;
+        let rule = &self.snapshot.rules.written().trace;
+        let ended = trace::Ended {
+            outcome: self.record.outcome,
+            // No fault is injected yet.
+            is_injected: false,
+            waited: self.record.waited(),
+        };
+        rule.keeps(trace, ended, || {
+            let luck = self.draw(trace::END).ratio();
+            spans.ends.admit(self.process_time(), rule.most(), luck)
+        })
+    }
+
     /// Notes how the exchange ended, and why if Greylag had a hand in it. The last word counts.
     pub fn ended(&mut self, end: End, reason: Option<Reason>) {
         self.record.end = end;
@@ -182,6 +206,7 @@ impl Drop for Exchange {
             self.sse,
             self.record.figures.as_ref(),
         );
+        self.record.kept = self.kept();
         self.record.timeline.settle();
         self.telemetry
             .ended(std::mem::take(&mut self.record), self.connecting);
@@ -215,6 +240,7 @@ mod tests {
     use greylag_filters::outcome::Outcome;
 
     use super::*;
+    use crate::config::Otlp;
     use crate::snapshot::Store;
     use crate::telemetry::log::Log;
 
@@ -222,7 +248,7 @@ mod tests {
     fn an_exchange_that_is_only_dropped_leaves_one_record_too() {
         let rules = r#"{"engines":{"a":{"kind":"vllm","url":"http://a"}},"default_engine":"a"}"#;
         let store = Store::new(&serde_json::from_str(rules).unwrap(), 7).unwrap();
-        let telemetry = Telemetry::new(1 << 20, Log::off());
+        let telemetry = Telemetry::new(1 << 20, Log::off(), &Otlp::default()).unwrap();
         let head = RequestHeader::build("GET", b"/health", None).unwrap();
         let origin = Origin::seeded(7);
         let exchange = Exchange::begin(

@@ -12,10 +12,12 @@ use greylag_filters::meter::{Figures, Metered, Offset, StreamTally};
 use greylag_filters::outcome::{End, Outcome};
 use greylag_filters::route::Route;
 use greylag_filters::rules::How;
-use greylag_filters::trace::Trace;
+use greylag_filters::rules::engine::Kind;
+use greylag_filters::trace::{Kept, Trace};
 use greylag_filters::traffic::Class;
 
 use crate::reply::Reason;
+use crate::upstream::Target;
 
 /// One exchange: a request and its answer.
 #[derive(Debug)]
@@ -48,6 +50,10 @@ pub struct Record {
 
     /// The engine that was chosen; of several that were tried, the last.
     pub engine: Option<Arc<str>>,
+    /// Where that engine is.
+    pub target: Option<Arc<Target>>,
+    /// What kind of server it is.
+    pub kind: Option<Kind>,
     /// The engine's tag, the label `gray_tag`.
     pub tag: Option<Arc<str>>,
     /// The split that chose it.
@@ -91,6 +97,12 @@ pub struct Record {
     pub trace: Option<Trace>,
     /// How long Greylag itself was held up meanwhile; its times are then not the engine's alone.
     pub stalled: Option<Duration>,
+    /// The caller's `tracestate`, where the trace is the caller's and spans are sent; at most [`MAX_STATE`] bytes.
+    pub trace_state: Option<Box<str>>,
+    /// The caller's `x-trace-id`; at most [`MAX_TEXT`] bytes.
+    pub x_trace_id: Option<Box<str>>,
+    /// Why its span is kept, if it is.
+    pub kept: Option<Kept>,
 }
 
 impl Default for Record {
@@ -110,6 +122,8 @@ impl Default for Record {
             prompt_bytes: None,
             traffic: Class::Real,
             engine: None,
+            target: None,
+            kind: None,
             tag: None,
             split: None,
             how: None,
@@ -130,6 +144,9 @@ impl Default for Record {
             requests: None,
             trace: None,
             stalled: None,
+            trace_state: None,
+            x_trace_id: None,
+            kept: None,
         }
     }
 }
@@ -154,6 +171,18 @@ impl Record {
                 .filter(|_| self.end == End::Complete && figures.events == 0)
         };
         self.since_written(figures.last_token.or_else(plain)?)
+    }
+
+    /// How long its first token took, or, where none was read, all of it. Absent where a long time means nothing: a tunnel,
+    /// and a call that carries many requests, last as long as their clients like.
+    pub fn waited(&self) -> Option<Duration> {
+        if self.is_tunnel || self.route == Route::ModelStreamInfer {
+            return None;
+        }
+        let figures = self.figures.as_ref();
+        figures
+            .and_then(|figures| figures.first_token)
+            .or(self.times.ended)
     }
 
     fn since_written(&self, at: Offset) -> Option<Duration> {
@@ -188,6 +217,9 @@ impl Requests {
 
 /// The longest text that is kept of what a caller sent, in bytes.
 pub const MAX_TEXT: usize = 256;
+
+/// The longest `tracestate` that is kept: what every participant must be able to pass on.
+pub const MAX_STATE: usize = 512;
 
 /// The beginning of `text`, at most [`MAX_TEXT`] bytes, cut between characters.
 pub fn bounded(text: &str) -> Box<str> {

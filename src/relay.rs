@@ -22,6 +22,7 @@ pub mod send;
 pub mod sequences;
 pub mod stop;
 pub mod stream;
+pub mod trace;
 pub mod tunnel;
 pub mod whole;
 
@@ -127,6 +128,7 @@ async fn steps(
     client: &mut Client,
     cut: &mut Cut,
 ) -> Result<(), Stop> {
+    trace::begin(exchange, &client.head().headers);
     head::admit(client.head()).inspect_err(|_| client.close_after())?;
     exchange.caller.admit()?;
     let body = body::take(worker, exchange, client, cut).await?;

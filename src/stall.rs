@@ -10,7 +10,7 @@ use greylag_filters::cgroup::{self, Throttled};
 use greylag_filters::meter::Offset;
 
 use crate::exchange::Origin;
-use crate::telemetry::Telemetry;
+use crate::telemetry::metrics::Metrics;
 
 /// How often the beat comes.
 const BEAT: Duration = Duration::from_millis(10);
@@ -41,18 +41,18 @@ impl Pulse {
     }
 
     /// Beats for as long as it is polled.
-    pub async fn beat(&self, clock: &Origin, telemetry: &Telemetry) {
+    pub async fn beat(&self, clock: &Origin, metrics: &Metrics) {
         loop {
             let due = clock.now() + BEAT;
             self.due.store(micros(due), Ordering::Relaxed);
             tokio::time::sleep_until(clock.at(due)).await;
-            self.come(clock.now(), due, telemetry);
+            self.come(clock.now(), due, metrics);
         }
     }
 
-    fn come(&self, now: Offset, due: Offset, telemetry: &Telemetry) {
+    fn come(&self, now: Offset, due: Offset, metrics: &Metrics) {
         let late = now.saturating_sub(due);
-        telemetry.metrics.stalled(late);
+        metrics.stalled(late);
         if late >= LEAST {
             self.lost.fetch_add(micros(late), Ordering::Relaxed);
         }
@@ -74,7 +74,6 @@ pub fn throttled() -> Option<Throttled> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::telemetry::log::Log;
 
     fn ms(count: u64) -> Duration {
         Duration::from_millis(count)
@@ -82,23 +81,23 @@ mod tests {
 
     #[test]
     fn what_is_late_is_lost_and_so_is_what_has_not_come_yet() {
-        let (pulse, telemetry) = (Pulse::default(), Telemetry::new(0, Log::off()));
+        let (pulse, metrics) = (Pulse::default(), Metrics::new());
         assert_eq!(pulse.lost(ms(500)), ms(0));
         pulse.due.store(micros(ms(110)), Ordering::Relaxed);
         assert_eq!(pulse.lost(ms(105)), ms(0));
         // A little late is on time.
         assert_eq!(pulse.lost(ms(119)), ms(0));
         assert_eq!(pulse.lost(ms(150)), ms(40));
-        pulse.come(ms(160), ms(110), &telemetry);
+        pulse.come(ms(160), ms(110), &metrics);
         pulse.due.store(micros(ms(170)), Ordering::Relaxed);
         assert_eq!(pulse.lost(ms(165)), ms(50));
-        pulse.come(ms(175), ms(170), &telemetry);
+        pulse.come(ms(175), ms(170), &metrics);
         assert_eq!(pulse.lost(ms(175)), ms(50));
     }
 
     #[tokio::test]
     async fn a_thread_that_is_held_up_shows() {
-        let (pulse, telemetry) = (Pulse::default(), Telemetry::new(0, Log::off()));
+        let (pulse, metrics) = (Pulse::default(), Metrics::new());
         let clock = Origin::seeded(7);
         let holding = async {
             while pulse.due.load(Ordering::Relaxed) == 0 {
@@ -111,7 +110,7 @@ mod tests {
         };
         let held = tokio::select! {
             held = holding => held,
-            () = pulse.beat(&clock, &telemetry) => unreachable!("it beats on"),
+            () = pulse.beat(&clock, &metrics) => unreachable!("it beats on"),
         };
         assert!(held >= ms(50), "{held:?}");
     }

@@ -1,6 +1,6 @@
-//! Where records go when exchanges end: metrics, the log and the ring.
+//! Where records go when exchanges end: metrics, the log, spans and the ring.
 //!
-//! In: one [`Record`] an exchange. Out: the metrics page, log lines, the list of the last exchanges. Nothing here can
+//! In: one [`Record`] an exchange. Out: the metrics page, log lines, spans, the list of the last exchanges. Nothing here can
 //! slow an exchange: what is full drops, and counts what it drops.
 
 pub mod line;
@@ -8,13 +8,16 @@ pub mod log;
 pub mod metrics;
 pub mod models;
 pub mod ring;
+pub mod spans;
 
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use greylag_filters::meter::{Metered, Unmetered};
 
+use crate::config::Otlp;
 use crate::record::Record;
 use crate::snapshot::Snapshot;
 use log::Log;
@@ -22,6 +25,7 @@ use metrics::Metrics;
 pub use metrics::{Gaps, Levels};
 use models::Models;
 use ring::Ring;
+use spans::Spans;
 
 /// The sinks of records.
 #[derive(Debug)]
@@ -32,20 +36,27 @@ pub struct Telemetry {
     pub ring: Ring,
     /// The models that may be labels.
     pub models: Models,
+    /// The spans of exchanges that are kept.
+    pub spans: Spans,
     log: Log,
     in_flight: AtomicU64,
 }
 
 impl Telemetry {
-    /// Sinks with a ring of `ring` bytes and the log that `log` writes.
-    pub fn new(ring: u64, log: Log) -> Arc<Self> {
-        Arc::new(Telemetry {
-            metrics: Metrics::new(),
+    /// Sinks with a ring of `ring` bytes, the log that `log` writes and the collector that `otlp` names.
+    ///
+    /// # Errors
+    /// What sends spans cannot be started.
+    pub fn new(ring: u64, log: Log, otlp: &Otlp) -> io::Result<Arc<Self>> {
+        let metrics = Metrics::new();
+        Ok(Arc::new(Telemetry {
             ring: Ring::new(ring),
             models: Models::default(),
+            spans: Spans::to(otlp, metrics.spans.clone())?,
+            metrics,
             log,
             in_flight: AtomicU64::new(0),
-        })
+        }))
     }
 
     /// An exchange has begun.
@@ -63,6 +74,10 @@ impl Telemetry {
         let model = self.models.label(record.model.as_deref());
         self.metrics.count(&record, &model, connecting);
         self.log.line(&record);
+        let record = Arc::new(record);
+        if record.kept.is_some() {
+            self.spans.push(&record);
+        }
         self.ring.push(record);
         self.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
@@ -95,8 +110,9 @@ impl Telemetry {
         self.metrics.page(&levels, snapshot)
     }
 
-    /// Writes out what the log still holds.
+    /// Writes out what the log still holds, and sends the spans that wait.
     pub fn flush(&self) {
         self.log.flush();
+        self.spans.flush();
     }
 }

@@ -23,6 +23,8 @@ mod certs;
 mod churn;
 #[path = "it/client.rs"]
 mod client;
+#[path = "it/collector.rs"]
+mod collector;
 #[path = "it/commands.rs"]
 mod commands;
 #[path = "it/drain.rs"]
@@ -91,6 +93,8 @@ mod retry;
 mod samples;
 #[path = "it/sequences.rs"]
 mod sequences;
+#[path = "it/spans.rs"]
+mod spans;
 #[path = "it/talk.rs"]
 mod talk;
 #[path = "it/tidy.rs"]

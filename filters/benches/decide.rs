@@ -1,12 +1,15 @@
-//! What a decision costs: one split between two engines, by a sticky key and by the draw.
+//! What a decision costs: one split between two engines, by a sticky key and by the draw; and the place in a trace.
 
 use std::hint::black_box;
 use std::net::IpAddr;
 
 use criterion::Criterion;
+use greylag_filters::draw::Draw;
 use greylag_filters::facts;
+use greylag_filters::meter::Offset;
 use greylag_filters::route::Route;
 use greylag_filters::rules::{Request, Rules, Ruleset, compile};
+use greylag_filters::trace::{self, Limiter};
 use http::{HeaderMap, HeaderValue, Method};
 
 const RULES: &str = r#"{
@@ -67,7 +70,41 @@ fn main() {
         &draw,
         r#"{"model":"llama","user":"7d9f1c52-user"}"#,
     );
+    trace(&mut criterion);
     criterion.final_summary();
+}
+
+// The place of an exchange in its trace: a new one, which is almost never sampled, and a caller's.
+fn trace(criterion: &mut Criterion) {
+    let rule = trace::Rule::default();
+    let mut limiter = Limiter::default();
+    let mut headers = HeaderMap::new();
+    criterion.bench_function("trace/new", |bencher| {
+        let mut number = 0_u64;
+        bencher.iter(|| {
+            number += 1;
+            let draw = Draw::new(42, trace::HEAD, &number.to_be_bytes());
+            let sample = || {
+                rule.samples(draw, |luck| {
+                    let (next, is_kept) = limiter.admit(Offset::ZERO, rule.most(), luck);
+                    limiter = next;
+                    is_kept
+                })
+            };
+            trace::begin(black_box(&headers), [7; 24], sample)
+        });
+    });
+    let parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    headers.insert("traceparent", HeaderValue::from_static(parent));
+    criterion.bench_function("trace/continued", |bencher| {
+        bencher.iter(|| trace::begin(black_box(&headers), [7; 24], || false));
+    });
+    headers.clear();
+    let b3 = "80f198ee56343ba864fe8b2a57d3eff7-e457b5a2e4d86bd1-1";
+    headers.insert("b3", HeaderValue::from_static(b3));
+    criterion.bench_function("trace/b3", |bencher| {
+        bencher.iter(|| trace::begin(black_box(&headers), [7; 24], || false));
+    });
 }
 
 fn define(

@@ -75,6 +75,20 @@ pub enum Outcome {
 }
 
 impl Outcome {
+    /// Whether it is an error of somebody's: a client that leaves is none.
+    pub fn is_error(self) -> bool {
+        match self {
+            Outcome::Ok | Outcome::ClientGone => false,
+            Outcome::Truncated
+            | Outcome::ErrorInStream
+            | Outcome::EngineError
+            | Outcome::EngineReset
+            | Outcome::Timeout
+            | Outcome::Refused
+            | Outcome::Drained => true,
+        }
+    }
+
     /// The metric label.
     pub fn label(self) -> &'static str {
         match self {

@@ -1,7 +1,10 @@
-//! A metered token allocates nothing.
+//! A metered token allocates nothing, and nor does a trace that is not sampled.
 
+use greylag_filters::draw::Draw;
 use greylag_filters::grpc::Splitter;
 use greylag_filters::meter::{Dialect, InferStream, Meter, Offset, Wanted};
+use greylag_filters::outcome::Outcome;
+use greylag_filters::trace::{self, Limiter};
 use greylag_filters::usage_strip::Strip;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -148,4 +151,33 @@ fn an_answer_of_a_grpc_stream_allocates_nothing_once_the_buffers_have_grown() {
         }
     });
     assert_eq!((found, events), (0, 6));
+}
+
+#[test]
+fn an_exchange_that_is_not_sampled_allocates_nothing() {
+    let mut headers = http::HeaderMap::new();
+    let rule = trace::Rule::default();
+    let ended = trace::Ended {
+        outcome: Outcome::Ok,
+        is_injected: false,
+        waited: Some(Offset::from_millis(5)),
+    };
+    let b3 = "80f198ee56343ba864fe8b2a57d3eff7-e457b5a2e4d86bd1-0";
+    for caller in [None, Some(b3)] {
+        if let Some(b3) = caller {
+            headers.insert("b3", http::HeaderValue::from_static(b3));
+        }
+        let count = allocations(|| {
+            for number in 0_u64..100 {
+                let draw = Draw::new(1, trace::HEAD, &number.to_be_bytes());
+                let begun = trace::begin(&headers, [7; 24], || {
+                    rule.samples(draw, |luck| {
+                        Limiter::default().admit(Offset::ZERO, 0, luck).1
+                    })
+                });
+                assert_eq!(rule.keeps(&begun, ended, || true), None);
+            }
+        });
+        assert_eq!(count, 0, "{caller:?}");
+    }
 }

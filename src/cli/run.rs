@@ -1,6 +1,6 @@
 //! `greylag run`: serve until a signal, then end well.
 //!
-//! In: a configuration file. Out: exit code 0 once everything has ended, also when connections had to be cut; a second
+//! In: a configuration file, and the environment. Out: exit code 0 once everything has ended, also when connections had to be cut; a second
 //! signal ends the process at once.
 
 use std::io;
@@ -13,10 +13,15 @@ use super::check::load;
 use super::signals::Signals;
 use super::{Exit, complain, log_to_stderr, runtime};
 use crate::app::App;
+use crate::config::Environment;
 
 /// Serves; returns the exit code of a process that has served.
 pub(super) fn run(file: &Path) -> Result<ExitCode, Exit> {
-    let config = load(file)?;
+    let config = load(file)?.with(&Environment::of_process());
+    let config = config.map_err(|fault| {
+        complain(&fault);
+        Exit::Config
+    })?;
     log_to_stderr();
     use_small_pages();
     let failed = |error: io::Error| {

@@ -24,6 +24,7 @@ impl Config {
             problems.add("workers", what);
         }
         self.check_limits(&mut problems);
+        self.telemetry.otlp.check(&mut problems);
         problems.0
     }
 
@@ -132,11 +133,12 @@ impl Config {
     }
 }
 
+/// What is wrong, in the order in which it was found.
 #[derive(Default)]
-struct Problems(Vec<Problem>);
+pub(super) struct Problems(Vec<Problem>);
 
 impl Problems {
-    fn add(&mut self, path: &str, what: impl Into<String>) {
+    pub(super) fn add(&mut self, path: &str, what: impl Into<String>) {
         self.0.push(Problem {
             path: path.to_owned(),
             what: what.into(),

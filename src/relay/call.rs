@@ -161,8 +161,7 @@ impl Attempt<'_> {
             request,
             deadline,
         } = self;
-        let trace = exchange.record.trace.as_ref();
-        let out = request.head(client.split().0, trace);
+        let out = request.head(client.split().0, exchange);
         call.write_head(&out, Framing::Chunked)?;
         let total = [request.timeouts.total, *deadline]
             .into_iter()

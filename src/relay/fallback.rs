@@ -125,8 +125,11 @@ pub fn go_back(exchange: &mut Exchange, request: &mut Request, mut was: Request)
 
 /// Notes in the record which engine it is, and what the exchange is called: `named`, or the engine's tag.
 pub fn note(exchange: &mut Exchange, engine: EngineId, how: How, named: Option<&Arc<str>>) {
+    let target = exchange.snapshot.target(engine).clone();
     let engine = &exchange.snapshot.rules.engines()[engine.index()];
     let record = &mut exchange.record;
+    record.target = Some(target);
+    record.kind = Some(engine.kind);
     record.engine = Some(engine.name.clone());
     record.tag = Some(named.unwrap_or(&engine.tag).clone());
     record.how = Some(how);

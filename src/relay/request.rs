@@ -14,7 +14,6 @@ use greylag_filters::meter::{Unmetered, Wanted};
 use greylag_filters::route::{self, Route};
 use greylag_filters::rules::engine::{Engine, Host, Pool, Timeouts};
 use greylag_filters::rules::{Decision, EngineId, How, Request as Asked};
-use greylag_filters::trace::{self, Trace};
 use greylag_filters::triton;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use pingora_http::RequestHeader;
@@ -101,7 +100,9 @@ pub struct Draft {
 
 impl Request {
     /// Its head, made of the caller's anew for each attempt.
-    pub fn head(&self, caller: &RequestHeader, trace: Option<&Trace>) -> Box<RequestHeader> {
+    pub fn head(&self, caller: &RequestHeader, exchange: &Exchange) -> Box<RequestHeader> {
+        let is_traced = exchange.snapshot.rules.written().trace.inject;
+        let trace = exchange.record.trace.as_ref().filter(|_| is_traced);
         let marks = Marks {
             tag: &self.tag,
             trace,
@@ -204,7 +205,6 @@ pub fn plan(
     fallback::note(exchange, choice.engine, choice.how, named.as_ref());
     let split = decision.split;
     exchange.record.split = split.and_then(|split| snapshot.decided(split, choice.engine));
-    begin_trace(exchange, head);
     let draft = Box::new(Draft {
         decision,
         bytes,
@@ -394,14 +394,6 @@ fn note_facts(exchange: &mut Exchange, facts: Option<&facts::Body>) {
         Route::TritonInfer | Route::ModelInfer | Route::ModelStreamInfer
     );
     exchange.record.prompt_bytes = (!is_tensors).then_some(facts.prompt_bytes);
-}
-
-fn begin_trace(exchange: &mut Exchange, head: &RequestHeader) {
-    let rule = &exchange.snapshot.rules.written().trace;
-    if rule.inject {
-        let sample = rule.share.hits(exchange.draw("trace"));
-        exchange.record.trace = Some(trace::begin(&head.headers, exchange.fresh(), sample));
-    }
 }
 
 fn framing(head: &RequestHeader, body: &Bytes, is_whole: bool) -> Framing {

@@ -252,8 +252,7 @@ impl Attempt<'_> {
     }
 
     fn write_head(&self, call: &mut Call) -> Result<(), Broken> {
-        let trace = self.exchange.record.trace.as_ref();
-        let head = self.request.head(self.client.head(), trace);
+        let head = self.request.head(self.client.head(), self.exchange);
         call.write_head(&head, self.request.framing)
     }
 

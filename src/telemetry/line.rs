@@ -78,6 +78,12 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     parent_span_id: Option<Hex<8>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    sampled: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kept: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    x_trace_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     grpc_status: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     requests: Option<Calls<'a>>,
@@ -173,6 +179,9 @@ impl<'a> Line<'a> {
             trace_id: trace.map(|trace| Hex(trace.trace_id)),
             span_id: trace.map(|trace| Hex(trace.span)),
             parent_span_id: trace.and_then(|trace| trace.parent).map(Hex),
+            sampled: trace.map(|trace| trace.sampled()),
+            kept: record.kept.map(|kept| kept.label()),
+            x_trace_id: record.x_trace_id.as_deref(),
             grpc_status: record.grpc_status.map(Status::name),
             requests: record
                 .requests

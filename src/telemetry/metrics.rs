@@ -6,6 +6,7 @@
 
 mod engines;
 mod maker;
+mod spans;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use crate::reply::Reason;
 use crate::snapshot::Snapshot;
 pub use engines::Engines;
 use maker::Maker;
+pub use spans::Exported;
 
 /// Upper bounds in seconds, from half a millisecond: engines decode a token in less than ten.
 const SECONDS: [f64; 21] = [
@@ -41,6 +43,8 @@ const LEG: [&str; 4] = ["gray_tag", "model_name", "leg", "traffic"];
 pub struct Metrics {
     /// What is counted of engines that fail.
     pub engines: Engines,
+    /// What is counted of spans.
+    pub spans: Exported,
     registry: Registry,
     duration: HistogramVec,
     requests: IntCounterVec,
@@ -125,6 +129,7 @@ impl Metrics {
         );
         Metrics {
             engines: Engines::new(&make),
+            spans: Exported::new(&make),
             duration: make.histograms(
                 "model_inference_duration_seconds",
                 "Time from an inference request's head to its answer's last byte.",

@@ -35,12 +35,11 @@ impl Ring {
     }
 
     /// Adds a record; old ones make room.
-    pub fn push(&self, record: Record) {
+    pub fn push(&self, record: Arc<Record>) {
         let weight = weight(&record);
         if weight > self.limit {
             return;
         }
-        let record = Arc::new(record);
         // What leaves is freed after the lock.
         let mut left = Vec::new();
         let mut inner = self.inner.lock();
@@ -66,11 +65,21 @@ impl Ring {
     }
 }
 
-fn weight(record: &Record) -> u64 {
-    let texts = record.id.len() + record.path.len() + record.model.as_ref().map_or(0, |m| m.len());
+/// What a record holds, in bytes.
+pub(super) fn weight(record: &Record) -> u64 {
+    let said = [&record.model, &record.x_trace_id, &record.trace_state];
+    let said = said.into_iter().flatten().map(|text| text.len());
+    let texts = record.id.len() + record.path.len() + said.sum::<usize>();
     let timeline = record.timeline.size();
-    let said = record.figures.as_ref().map_or(0, said);
-    (size_of::<Record>() + texts + said + timeline) as u64
+    let figures = record.figures.as_ref().map_or(0, self::said);
+    let requests = record.requests.as_ref().map_or(0, |requests| {
+        let kept = requests.kept();
+        let texts = kept
+            .iter()
+            .map(|one| one.id.len() + self::said(&one.figures));
+        size_of_val(kept) + texts.sum::<usize>()
+    });
+    (size_of::<Record>() + texts + timeline + figures + requests) as u64
 }
 
 // The texts that an engine's answer brought into the record.
@@ -88,11 +97,11 @@ fn said(figures: &Figures) -> usize {
 mod tests {
     use super::*;
 
-    fn record(id: u64) -> Record {
-        Record {
+    fn record(id: u64) -> Arc<Record> {
+        Arc::new(Record {
             id: id.to_string().into(),
             ..Record::default()
-        }
+        })
     }
 
     #[test]

@@ -31,7 +31,9 @@ async fn each_exchange_is_one_line_without_a_word_of_its_text() {
     let plain = format!("{text}}}");
     let stream = format!(r#"{text},"stream":true,"stream_options":{{"include_usage":true}}}}"#);
     let secret = format!("authorization: Bearer {MARK}");
-    let said = client.chat(&["x-request-id: one", &secret], &stream).await;
+    let said = client
+        .chat(&["x-request-id: one", "x-trace-id: tr-1", &secret], &stream)
+        .await;
     client.chat(&["x-request-id: two"], &plain).await;
     client
         .chat(&["x-request-id: three", "x-sim: status=500"], &plain)
@@ -120,6 +122,8 @@ async fn each_exchange_is_one_line_without_a_word_of_its_text() {
     assert_eq!(one["reason"], Value::Null);
     assert_eq!(one["trace_id"].as_str().map(str::len), Some(32));
     assert_eq!(one["span_id"].as_str().map(str::len), Some(16));
+    assert_eq!(one["x_trace_id"], "tr-1");
+    assert!(one["sampled"].is_boolean());
     let moments = ["request", "connected", "written", "head", "ended"];
     let at: Vec<f64> = moments
         .iter()

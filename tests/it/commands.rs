@@ -21,11 +21,17 @@ fn greylag(arguments: &[&str]) -> Command {
 }
 
 fn output(arguments: &[&str]) -> (Option<i32>, String, String) {
+    with(arguments, &[])
+}
+
+/// Runs a command to its end with these variables: its exit code, and what it wrote on both outputs.
+pub fn with(arguments: &[&str], variables: &[(&str, &str)]) -> (Option<i32>, String, String) {
+    let mut command = greylag(arguments);
     let Output {
         status,
         stdout,
         stderr,
-    } = greylag(arguments).output().unwrap();
+    } = command.envs(variables.iter().copied()).output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (status.code(), text(stdout), text(stderr))
 }
@@ -44,7 +50,8 @@ impl File {
         File(path)
     }
 
-    fn path(&self) -> &str {
+    /// Its path.
+    pub fn path(&self) -> &str {
         self.0.to_str().unwrap()
     }
 }
@@ -177,7 +184,13 @@ pub struct Running {
 impl Running {
     /// Starts one with this configuration.
     pub fn start(file: &File) -> Running {
+        Running::with(file, &[])
+    }
+
+    /// The same with these variables.
+    pub fn with(file: &File, variables: &[(&str, &str)]) -> Running {
         let mut child = greylag(&["run", "--config", file.path()])
+            .envs(variables.iter().copied())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()

@@ -117,7 +117,10 @@ fn every_sample_can_be_used() {
         }
     }
     names.sort();
-    assert_eq!(names, ["canary.yaml", "full.yaml", "minimal.yaml"]);
+    assert_eq!(
+        names,
+        ["canary.yaml", "full.yaml", "minimal.yaml", "traced.yaml"]
+    );
 }
 
 #[test]

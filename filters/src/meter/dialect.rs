@@ -79,6 +79,8 @@ dialects! {
 pub(super) struct Grammar {
     /// Its name in rules and on the command line.
     pub(super) name: &'static str,
+    /// What is done, in the word of OpenTelemetry's conventions where they have one, else one of the same kind.
+    pub(super) operation: &'static str,
     /// Reads an event of a stream, or a whole answer.
     pub(super) read: Read,
     /// Tells the checks what an event of a stream, or a whole answer, says.
@@ -119,6 +121,11 @@ impl Dialect {
     /// The name in rules and on the command line.
     pub fn name(self) -> &'static str {
         self.grammar().name
+    }
+
+    /// What is done: `gen_ai.operation.name` where OpenTelemetry's conventions have a word for it.
+    pub fn operation(self) -> &'static str {
+        self.grammar().operation
     }
 
     /// The dialect of that name.

@@ -24,6 +24,7 @@ pub fn compile(rules: &Rules) -> Result<Ruleset, Vec<Problem>> {
     let splits = splits(rules, &engines, &mut wanted, &mut problems);
     let routes = Declared::compile(&rules.routes, Place::Rules.key("routes"), &mut problems);
     let classes = Classes::compile(&rules.traffic, Place::Rules.key("traffic"), &mut problems);
+    rules.trace.check(Place::Rules.key("trace"), &mut problems);
     let problems = problems.into_vec();
     match (default_engine, classes) {
         (Some(default_engine), Some(classes)) if problems.is_empty() => Ok(Ruleset {

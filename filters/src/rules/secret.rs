@@ -33,13 +33,19 @@ impl<'de> Deserialize<'de> for Secret {
 }
 
 impl Secret {
-    /// The text itself, for the engine alone.
-    pub(crate) fn reveal(&self) -> &str {
+    /// The text itself, for whom it is meant alone.
+    pub fn reveal(&self) -> &str {
         &self.0
     }
 
     pub(crate) fn is_hidden(&self) -> bool {
         self.0 == HIDDEN
+    }
+}
+
+impl From<String> for Secret {
+    fn from(text: String) -> Secret {
+        Secret(text)
     }
 }
 

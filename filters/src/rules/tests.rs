@@ -95,7 +95,10 @@ fn what_is_left_out_has_its_default() {
             } },
             "default_engine": "a",
             "traffic": { "test": { "header": "x-traffic-class", "value": "test" } },
-            "trace": { "inject": true, "share": "1%" },
+            "trace": {
+                "inject": true, "share": "1%", "max_per_second": 20,
+                "always": ["error", "fault", "slow"], "slow": "5s",
+            },
         })
     );
     let written_out: Rules = serde_json::from_value(printed).unwrap();
@@ -452,4 +455,24 @@ proptest! {
     fn no_bytes_panic(bytes: Vec<u8>) {
         fuzz_rules_json(&bytes);
     }
+}
+
+#[test]
+fn a_rule_of_traces_that_makes_no_sense_is_named() {
+    let rules: Rules = serde_json::from_value(json!({
+        "engines": { "a": { "kind": "vllm", "url": "http://a:80" } },
+        "default_engine": "a",
+        "trace": { "max_per_second": 10_001, "slow": "0s", "always": ["slow", "error", "slow"] },
+    }))
+    .unwrap();
+    let problems = compile(&rules).unwrap_err();
+    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        lines,
+        [
+            "rules.trace.max_per_second: found 10001, allowed are 0 to 10000",
+            "rules.trace.slow: it is longer than 0s and at most 365d; found 0s",
+            "rules.trace.always[2]: `slow` is there already",
+        ]
+    );
 }

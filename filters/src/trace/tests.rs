@@ -1,7 +1,12 @@
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proptest::prelude::*;
 
-use super::{Trace, baggage, begin, fuzz_trace};
+use std::time::Duration;
+
+use super::{Always, Ended, Kept, Limiter, Rule, Source, Trace, baggage, begin, fuzz_trace};
+use crate::draw::Draw;
+use crate::outcome::Outcome;
+use crate::units::Share;
 
 const FRESH: [u8; 24] = [0xab; 24];
 
@@ -18,7 +23,7 @@ fn headers(name: &'static str, values: &[&str]) -> HeaderMap {
 
 /// What goes upstream: a child of the caller's trace, or a new one (sampled, so that the two differ).
 fn check(values: &[&str], upstream: Option<&str>) {
-    let trace = begin(&headers("traceparent", values), FRESH, true);
+    let trace = begin(&headers("traceparent", values), FRESH, || true);
     let text = String::from_utf8(trace.traceparent().to_vec()).unwrap();
     let fresh = "00-abababababababababababababababab-abababababababab-01";
     assert_eq!(text, upstream.unwrap_or(fresh), "{values:?}");
@@ -74,7 +79,7 @@ fn an_invalid_caller_counts_as_none() {
 
 #[test]
 fn a_new_trace_has_ids_even_if_chance_gives_zeros() {
-    let trace = begin(&HeaderMap::new(), [0; 24], false);
+    let trace = begin(&HeaderMap::new(), [0; 24], || false);
     assert_ne!(trace.trace_id, [0; 16]);
     assert_ne!(trace.span, [0; 8]);
     assert!(!trace.sampled());
@@ -129,6 +134,283 @@ fn a_value_is_percent_encoded() {
     assert_eq!(joined.unwrap(), b"k=a%20b%2Cc%3Bd%25%22%5C%C3%A9=");
 }
 
+// Of a caller with these headers: trace id, parent and flags that go on; no parent where the trace begins here. `sampled`
+// where the caller leaves it open.
+fn check_b3(lines: &[(&'static str, &str)], expected: Option<(&str, &str)>, sampled: bool) {
+    let mut all = HeaderMap::new();
+    for (name, value) in lines {
+        all.append(*name, HeaderValue::from_str(value).unwrap());
+    }
+    let trace = begin(&all, FRESH, || true);
+    let text = String::from_utf8(trace.traceparent().to_vec()).unwrap();
+    let hex = |bytes: &[u8]| bytes.iter().map(|b| format!("{b:02x}")).collect::<String>();
+    match expected {
+        Some((trace_id, parent)) => {
+            assert_eq!(text[3..35], *trace_id, "{lines:?}");
+            assert_eq!(hex(&trace.parent.unwrap()), parent, "{lines:?}");
+            assert_eq!(trace.source, Source::B3, "{lines:?}");
+        }
+        None => {
+            assert_eq!(text[3..35], *"ab".repeat(16), "{lines:?}");
+            assert_eq!(
+                (trace.parent, trace.source),
+                (None, Source::Here),
+                "{lines:?}"
+            );
+        }
+    }
+    assert_eq!(trace.sampled(), sampled, "{lines:?}");
+    // A state of the other standard belongs to no trace of this one.
+    assert!(!trace.keeps_tracestate());
+}
+
+const LONG: &str = "80f198ee56343ba864fe8b2a57d3eff7";
+const SPAN: &str = "e457b5a2e4d86bd1";
+
+#[test]
+fn b3_in_one_header_is_followed() {
+    let place = Some((LONG, SPAN));
+    let check = |text: &str, expected, sampled| check_b3(&[("b3", text)], expected, sampled);
+    check(&format!("{LONG}-{SPAN}-1"), place, true);
+    check(&format!("{LONG}-{SPAN}-0"), place, false);
+    check(&format!("{LONG}-{SPAN}-d"), place, true);
+    check(&format!("{LONG}-{SPAN}-0-05e3ac9a4f6e3b90"), place, false);
+    // It is left to us.
+    check(&format!("{LONG}-{SPAN}"), place, true);
+    let short = Some(("000000000000000064fe8b2a57d3eff7", SPAN));
+    check(&format!("64fe8b2a57d3eff7-{SPAN}-0"), short, false);
+    check("0", None, false);
+    check("1", None, true);
+    check("d", None, true);
+}
+
+#[test]
+fn malformed_b3_counts_as_none() {
+    for bad in [
+        "",
+        "2",
+        "00",
+        "-",
+        "--",
+        "0-0",
+        SPAN,
+        LONG,
+        &format!("{LONG}-{SPAN}-2"),
+        &format!("{LONG}-{SPAN}-"),
+        &format!("{LONG}-{SPAN}-0-"),
+        &format!("{LONG}-{SPAN}-0-{SPAN}-0"),
+        &format!("{LONG}00-{SPAN}-0"),
+        &format!("{}-{SPAN}-0", "0".repeat(32)),
+        &format!("{LONG}-{}-0", "0".repeat(16)),
+        &format!("{}-{SPAN}-0", LONG.to_uppercase()),
+    ] {
+        check_b3(&[("b3", bad)], None, true);
+    }
+    let good = format!("{LONG}-{SPAN}-0");
+    check_b3(&[("b3", &good), ("b3", &good)], None, true);
+}
+
+#[test]
+fn b3_in_several_headers_is_followed() {
+    let (trace, span) = (("x-b3-traceid", LONG), ("x-b3-spanid", SPAN));
+    let place = Some((LONG, SPAN));
+    check_b3(&[trace, span, ("x-b3-sampled", "0")], place, false);
+    check_b3(&[trace, span, ("x-b3-sampled", "1")], place, true);
+    check_b3(&[trace, span, ("x-b3-sampled", "false")], place, false);
+    check_b3(
+        &[trace, span, ("x-b3-sampled", "0"), ("x-b3-flags", "1")],
+        place,
+        true,
+    );
+    check_b3(&[trace, span, ("x-b3-sampled", "maybe")], place, true);
+    check_b3(&[trace, span], place, true);
+    check_b3(&[("x-b3-sampled", "0")], None, false);
+    check_b3(&[trace, ("x-b3-sampled", "0")], None, false);
+    check_b3(&[trace], None, true);
+    check_b3(&[span], None, true);
+    // One header counts before several, and several before one that is malformed.
+    let single = format!("{}-{SPAN}-0", "1".repeat(32));
+    check_b3(
+        &[trace, span, ("b3", &single)],
+        Some((&"1".repeat(32), SPAN)),
+        false,
+    );
+    check_b3(
+        &[trace, span, ("x-b3-sampled", "0"), ("b3", "?")],
+        place,
+        false,
+    );
+}
+
+#[test]
+fn traceparent_counts_before_b3() {
+    let mut both = headers(
+        "traceparent",
+        &["00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"],
+    );
+    both.append(
+        "b3",
+        HeaderValue::from_str(&format!("{LONG}-{SPAN}-1")).unwrap(),
+    );
+    let trace = begin(&both, FRESH, || true);
+    assert_eq!(
+        (trace.source, trace.sampled()),
+        (Source::TraceParent, false)
+    );
+    both.append("traceparent", HeaderValue::from_static("another"));
+    let trace = begin(&both, FRESH, || false);
+    assert_eq!((trace.source, trace.sampled()), (Source::B3, true));
+}
+
+#[test]
+fn a_share_takes_its_share_and_a_callers_word_is_not_asked_about() {
+    let rule = Rule {
+        max_per_second: 10_000,
+        ..Rule::default()
+    };
+    let mut limiter = Limiter::default();
+    let mut sampled = 0;
+    for number in 0..10_000_u32 {
+        // A thousand a second: the cap has nothing to say.
+        let at = Duration::from_millis(number.into());
+        let draw = Draw::new(5, super::HEAD, &number.to_be_bytes());
+        let trace = begin(&HeaderMap::new(), FRESH, || {
+            rule.samples(draw, |luck| {
+                let (next, is_kept) = limiter.admit(at, rule.most(), luck);
+                limiter = next;
+                is_kept
+            })
+        });
+        sampled += u32::from(trace.sampled());
+    }
+    // 3 · √(10,000 · 0.01 · 0.99) = 29.8
+    assert!(sampled.abs_diff(100) <= 29, "{sampled}");
+    for flags in ["00", "01"] {
+        let said = format!("00-{LONG}-{SPAN}-{flags}");
+        let trace = begin(&headers("traceparent", &[&said]), FRESH, || {
+            panic!("nobody asks")
+        });
+        assert_eq!((trace.sampled(), trace.is_told), (flags == "01", true));
+    }
+}
+
+#[test]
+fn no_rule_draws_as_a_trace_does() {
+    for name in [super::HEAD, super::END] {
+        assert!(name.parse::<crate::rules::Name>().is_err(), "{name}");
+    }
+}
+
+#[test]
+fn all_traces_under_a_cap_are_sampled_at_the_caps_rate() {
+    let rule = Rule {
+        share: Share::ALL,
+        max_per_second: 20,
+        ..Rule::default()
+    };
+    let mut limiter = Limiter::default();
+    let mut sampled = 0_u32;
+    for number in 0..20_000_u32 {
+        let draw = Draw::new(5, super::HEAD, &number.to_be_bytes());
+        sampled += u32::from(rule.samples(draw, |luck| {
+            let (next, is_kept) =
+                limiter.admit(Duration::from_millis(number.into()), rule.most(), luck);
+            limiter = next;
+            is_kept
+        }));
+    }
+    assert!((300..=400).contains(&sampled), "{sampled}");
+}
+
+#[test]
+fn what_is_not_sampled_is_kept_at_the_end_if_it_shows_something() {
+    let trace = |flags: &str| {
+        begin(
+            &headers("traceparent", &[&format!("00-{LONG}-{SPAN}-{flags}")]),
+            FRESH,
+            || false,
+        )
+    };
+    let ok = Ended {
+        outcome: Outcome::Ok,
+        is_injected: false,
+        waited: Some(Duration::from_millis(10)),
+    };
+    let check = |rule: &Rule, trace: &Trace, ended: Ended, expected: Option<Kept>| {
+        assert_eq!(
+            rule.keeps(trace, ended, || true),
+            expected,
+            "{trace:?} {ended:?}"
+        );
+    };
+    let rule = Rule::default();
+    check(&rule, &trace("01"), ok, Some(Kept::Caller));
+    check(&rule, &trace("00"), ok, None);
+    check(
+        &rule,
+        &begin(&HeaderMap::new(), FRESH, || true),
+        ok,
+        Some(Kept::Share),
+    );
+    check(&rule, &begin(&HeaderMap::new(), FRESH, || false), ok, None);
+    let failed = Ended {
+        outcome: Outcome::ErrorInStream,
+        ..ok
+    };
+    check(
+        &rule,
+        &trace("00"),
+        failed,
+        Some(Kept::Always(Always::Error)),
+    );
+    check(
+        &rule,
+        &trace("00"),
+        Ended {
+            outcome: Outcome::ClientGone,
+            ..ok
+        },
+        None,
+    );
+    let slow = Ended {
+        waited: Some(Duration::from_secs(5)),
+        ..ok
+    };
+    check(&rule, &trace("00"), slow, Some(Kept::Always(Always::Slow)));
+    check(
+        &rule,
+        &trace("00"),
+        Ended {
+            waited: Some(Duration::from_millis(4999)),
+            ..ok
+        },
+        None,
+    );
+    check(&rule, &trace("00"), Ended { waited: None, ..ok }, None);
+    let injected = Ended {
+        is_injected: true,
+        ..slow
+    };
+    check(
+        &rule,
+        &trace("00"),
+        injected,
+        Some(Kept::Always(Always::Fault)),
+    );
+    let never = Rule {
+        always: Vec::new(),
+        ..Rule::default()
+    };
+    check(&never, &trace("00"), failed, None);
+    // The cap is asked about these alone, and its word counts.
+    assert_eq!(rule.keeps(&trace("00"), failed, || false), None);
+    assert_eq!(
+        rule.keeps(&trace("01"), failed, || panic!("nobody asks")),
+        Some(Kept::Caller)
+    );
+    assert_eq!(rule.keeps(&trace("00"), ok, || panic!("nobody asks")), None);
+}
+
 #[test]
 fn the_fuzz_function_passes_its_seeds() {
     for seed in [
@@ -138,6 +420,9 @@ fn the_fuzz_function_passes_its_seeds() {
         b"t\nt\nt",
         b"ba=1,gray.tag=2;p\nb\xff,,=;",
         b"bgray.tag=1,gray.tag=2,\t gray.tag\t=\t3",
+        b"380f198ee56343ba864fe8b2a57d3eff7-e457b5a2e4d86bd1-1-05e3ac9a4f6e3b90",
+        b"3d",
+        b"i80f198ee56343ba8\nse457b5a2e4d86bd1\nd0\nf1",
     ] {
         fuzz_trace(seed);
     }
@@ -149,10 +434,12 @@ proptest! {
         trace_id: [u8; 16], parent: [u8; 8], span: [u8; 8], flags in 0_u8..4, fresh: [u8; 24],
     ) {
         prop_assume!(trace_id != [0; 16] && span != [0; 8]);
-        let caller = Trace { trace_id, parent: Some(parent), span, flags };
+        let caller = Trace {
+            trace_id, parent: Some(parent), span, flags, source: Source::TraceParent, is_told: true,
+        };
         let text = caller.traceparent();
         let headers = headers("traceparent", &[str::from_utf8(&text).unwrap()]);
-        let child = begin(&headers, fresh, false);
+        let child = begin(&headers, fresh, || false);
         prop_assert_eq!((child.trace_id, child.parent, child.flags), (trace_id, Some(span), flags));
         prop_assert_ne!(child.span, [0; 8]);
         // Written with the caller's span instead, it is what the caller wrote.
@@ -166,7 +453,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_that_looks_like_headers_panics(text in "(t[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-x)?\n|b[a=;, gry.t]{0,40}\n){0,4}") {
+    fn no_text_that_looks_like_headers_panics(text in "(t[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}(-x)?\n|3[0-9a-f]{16}([0-9a-f]{16})?-[0-9a-f]{16}(-[01dx])?(-[0-9a-f]{16})?\n|[isdf][0-9a-f]{0,32}\n|b[a=;, gry.t]{0,40}\n){0,4}") {
         fuzz_trace(text.as_bytes());
     }
 }

@@ -166,7 +166,7 @@ fn the_callers_trace_goes_on_and_a_new_one_has_no_state() {
             ("baggage", "k=v"),
         ],
     );
-    let trace = trace::begin(&traced.headers, [7; 24], false);
+    let trace = trace::begin(&traced.headers, [7; 24], || false);
     let out = to_engine(
         &traced,
         &Marks {
@@ -186,7 +186,7 @@ fn the_callers_trace_goes_on_and_a_new_one_has_no_state() {
         "POST /",
         &[("traceparent", "00-xyz"), ("tracestate", "a=b")],
     );
-    let trace = trace::begin(&broken.headers, [7; 24], false);
+    let trace = trace::begin(&broken.headers, [7; 24], || false);
     let out = to_engine(
         &broken,
         &Marks {

@@ -6,7 +6,11 @@ use super::tree::{text, texts};
 
 #[test]
 fn the_metrics_page_is_documented_name_by_name() {
-    let code = text("src/telemetry/metrics.rs") + &text("src/telemetry/metrics/engines.rs");
+    let files = ["metrics.rs", "metrics/engines.rs", "metrics/spans.rs"];
+    let code: String = files
+        .iter()
+        .map(|file| text(&format!("src/telemetry/{file}")))
+        .collect();
     let names = quoted(&code).filter(|name| {
         let counted =
             name.starts_with("model_") && (name.ends_with("_seconds") || name.ends_with("_total"));
@@ -54,6 +58,69 @@ fn every_field_of_the_access_log_is_documented() {
         "docs/access-log.md",
         fields.iter().map(String::as_str).collect(),
     );
+}
+
+#[test]
+fn every_attribute_of_a_span_is_documented() {
+    let code = text("src/telemetry/spans/names.rs");
+    let events = [
+        "greylag.request_written",
+        "gen_ai.first_token",
+        "greylag.client_left",
+    ];
+    let document = text("docs/traces.md");
+    for event in events {
+        assert!(
+            document.contains(event),
+            "docs/traces.md: found nothing of {event}"
+        );
+    }
+    let missing: Vec<&str> = quoted(&code)
+        .filter(|name| name.contains('.') && !events.contains(name))
+        .filter(|name| !document.contains(&format!("`{name}`")))
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "docs/traces.md: found nothing of {missing:?}"
+    );
+    let names: BTreeSet<&str> = quoted(&code).collect();
+    let written = first_column(&document);
+    let beyond: Vec<_> = written
+        .iter()
+        .filter(|name| {
+            name.chars()
+                .all(|c| c.is_ascii_lowercase() || "._0123456789".contains(c))
+        })
+        .filter(|name| name.contains('.') && !names.contains(*name))
+        .collect();
+    assert!(
+        beyond.is_empty(),
+        "docs/traces.md: found {beyond:?}, which the code has not"
+    );
+}
+
+#[test]
+fn every_variable_of_the_environment_is_documented() {
+    let code = text("src/config/environment.rs");
+    let document = text("docs/traces.md");
+    let known = code
+        .split_once("const KNOWN")
+        .and_then(|(_, rest)| rest.split_once("];"));
+    let known = known
+        .expect("src/config/environment.rs lists what it knows")
+        .0;
+    for name in quoted(known) {
+        // `[TRACES_]` stands for both forms, and a key for its certificate's row.
+        let both = name
+            .replace("OTLP_TRACES_", "OTLP_")
+            .replace("OTLP_", "OTLP_[TRACES_]");
+        let is_there = [name, both.as_str()]
+            .iter()
+            .any(|form| document.contains(form));
+        let is_there =
+            is_there || (name.ends_with("_CLIENT_KEY") && document.contains("…_CLIENT_KEY"));
+        assert!(is_there, "docs/traces.md: found nothing of {name}");
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ use crate::json::{Fault, Kind};
 use crate::refusal::Family;
 
 pub(super) const GRAMMAR: Grammar = Grammar {
+    operation: "audio",
     name: "audio",
     read,
     speak: silent,

@@ -15,6 +15,7 @@ use crate::json::{Cursor, Fault, Kind};
 use crate::refusal::Family;
 
 pub(super) const GRAMMAR: Grammar = Grammar {
+    operation: "chat",
     name: "chat",
     read,
     speak,

@@ -12,6 +12,7 @@ use crate::json::{Cursor, Fault, Kind};
 use crate::refusal::Family;
 
 pub(super) const GRAMMAR: Grammar = Grammar {
+    operation: "text_completion",
     name: "completions",
     read,
     speak,

@@ -16,6 +16,7 @@ use crate::json::Fault;
 use crate::refusal::Family;
 
 pub(super) const GRAMMAR: Grammar = Grammar {
+    operation: "text_completion",
     name: "completion",
     read,
     speak,

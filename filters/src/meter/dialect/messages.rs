@@ -16,6 +16,7 @@ use crate::json::{Cursor, Fault, Kind};
 use crate::refusal::Family;
 
 pub(super) const GRAMMAR: Grammar = Grammar {
+    operation: "chat",
     name: "messages",
     read,
     speak,

@@ -12,6 +12,7 @@ use crate::json::{Cursor, Fault, Kind};
 use crate::refusal::Family;
 
 pub(super) const EMBEDDINGS: Grammar = Grammar {
+    operation: "embeddings",
     name: "embeddings",
     read,
     speak: silent,
@@ -22,16 +23,19 @@ pub(super) const EMBEDDINGS: Grammar = Grammar {
 };
 
 pub(super) const SCORE: Grammar = Grammar {
+    operation: "score",
     name: "score",
     ..EMBEDDINGS
 };
 
 pub(super) const RERANK: Grammar = Grammar {
+    operation: "rerank",
     name: "rerank",
     ..EMBEDDINGS
 };
 
 pub(super) const JSON: Grammar = Grammar {
+    operation: "other",
     name: "json",
     ..EMBEDDINGS
 };

@@ -15,6 +15,7 @@ use crate::json::{Cursor, Fault, Kind, Text};
 use crate::refusal::Family;
 
 pub(super) const GRAMMAR: Grammar = Grammar {
+    operation: "chat",
     name: "responses",
     read,
     speak,

@@ -16,6 +16,7 @@ use crate::json::{Cursor, Fault, Kind};
 use crate::refusal::Family;
 
 pub(super) const GRAMMAR: Grammar = Grammar {
+    operation: "text_completion",
     name: "generate",
     read,
     speak,

@@ -13,6 +13,7 @@ use crate::json::{Fault, Kind};
 use crate::refusal::Family;
 
 pub(super) const INFER: Grammar = Grammar {
+    operation: "infer",
     name: "triton_infer",
     read,
     speak: silent,
@@ -23,12 +24,14 @@ pub(super) const INFER: Grammar = Grammar {
 };
 
 pub(super) const GENERATE: Grammar = Grammar {
+    operation: "text_completion",
     name: "triton_generate",
     ..INFER
 };
 
 /// What is a message over gRPC has the same form in JSON as over HTTP (KServe v2).
 pub(super) const MODEL_INFER: Grammar = Grammar {
+    operation: "infer",
     name: "model_infer",
     body: Body::Message,
     family: Family::Grpc,
