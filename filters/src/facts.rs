@@ -29,6 +29,9 @@ pub struct Body {
     pub continuous_usage: bool,
     /// `stream_options` is there, but neither an object nor null.
     pub odd_options: bool,
+    /// The answer begins with the last message once more: `echo` is true, and that message is an assistant's and says
+    /// something. So vLLM has it for chat.
+    pub echoes: bool,
     /// It asks for an answer in JSON.
     pub wants_json: bool,
     /// `tools` is an array that is not empty.
@@ -69,6 +72,7 @@ fn read<'a>(
         keys: vec![None; wanted.len()],
         ..Body::default()
     };
+    let (mut echo, mut last_messages) = (false, &[][..]);
     let (mut messages, mut prompt, mut input, mut text) = (0, 0, 0, 0);
     for member in spans.members() {
         let key = member.key(body);
@@ -84,6 +88,7 @@ fn read<'a>(
             facts.n = Cursor::new(value).count()?;
         } else if key.is("messages") {
             messages = size;
+            last_messages = value;
         } else if key.is("prompt") {
             prompt = size;
         } else if key.is("input") {
@@ -93,6 +98,8 @@ fn read<'a>(
         } else if key.is("stream_options") {
             (facts.include_usage, facts.continuous_usage) = stream_options(member, value)?;
             facts.odd_options = !matches!(member.kind(), Kind::Object | Kind::Null);
+        } else if key.is("echo") {
+            echo = value == b"true";
         } else if key.is("tools") {
             facts.has_tools = member.kind() == Kind::Array && value.len() > EMPTY;
         } else {
@@ -104,6 +111,7 @@ fn read<'a>(
             }
         }
     }
+    facts.echoes = echo && form::ends_with_assistant(last_messages)?;
     facts.prompt_bytes = messages + prompt + input + text;
     facts.spans = spans;
     Ok(facts)

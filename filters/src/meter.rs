@@ -105,6 +105,13 @@ impl Meter {
         self
     }
 
+    /// The same meter, for a stream in which each choice first repeats the last message: so many events that would bear
+    /// tokens bear none.
+    pub fn after_echoes(mut self, choices: u64) -> Meter {
+        self.tally.echoes = choices;
+        self
+    }
+
     /// The same meter, which also judges whether what the answer says is JSON. It then reads each event twice.
     pub fn with_checks(mut self, wanted: Wanted) -> Meter {
         let is_stream = matches!(self.form, Form::Stream(_));

@@ -45,7 +45,7 @@ fn a_key_that_is_not_known_is_refused_with_those_that_are() {
     );
     check_rules(
         "  fault: {}\n",
-        "f.yaml:5:3: rules: unknown key \"fault\"; allowed: engines, default_engine, splits, traffic, trace",
+        "f.yaml:5:3: rules: unknown key \"fault\"; allowed: engines, default_engine, splits, routes, traffic, trace",
     );
     check_rules(
         "  splits:\n    - name: s\n      weights: { stable: 1 }\n      sticky:\n        - heder: x\n",

@@ -1,7 +1,8 @@
-//! Whether a request asks for an answer in JSON.
+//! What a request asks of its answer's form: that it be JSON, or that it begin with the last message.
 //!
 //! In: the members of a request's outer object. Out: whether one of them asks for JSON, in the words of OpenAI, Anthropic,
-//! vLLM, SGLang, llama.cpp or TGI. A grammar or a pattern of another kind is none of these.
+//! vLLM, SGLang, llama.cpp or TGI; a grammar or a pattern of another kind is none of these. And whether the last message is
+//! one that an answer may repeat.
 
 use crate::json::{Cursor, Fault, Kind, Member, Text};
 
@@ -23,6 +24,36 @@ pub(super) fn asks_json(key: Text<'_>, member: &Member, value: &[u8]) -> Result<
         b"parameters" => within(&mut cursor, |key| key == b"grammar", is_json),
         _ => Ok(false),
     }
+}
+
+/// Whether the last of `messages` is an assistant's and has a text as content. `messages`: the value, or nothing.
+pub(super) fn ends_with_assistant(messages: &[u8]) -> Result<bool, Fault> {
+    let mut ends = false;
+    let mut cursor = Cursor::new(messages);
+    if messages.is_empty() || cursor.kind()? != Kind::Array {
+        return Ok(false);
+    }
+    cursor.array(|cursor| {
+        let (mut assistant, mut says) = (false, false);
+        if cursor.kind()? != Kind::Object {
+            ends = false;
+            return cursor.skip().map(drop);
+        }
+        cursor.object(|cursor, key| {
+            let is_text = cursor.kind()? == Kind::String;
+            match key.raw() {
+                b"role" if is_text => assistant = cursor.string()?.is("assistant"),
+                b"content" if is_text => says = !cursor.string()?.is_empty(),
+                _ => {
+                    cursor.skip()?;
+                }
+            }
+            Ok(())
+        })?;
+        ends = assistant && says;
+        Ok(())
+    })?;
+    Ok(ends)
 }
 
 fn is_schema(key: &[u8]) -> bool {

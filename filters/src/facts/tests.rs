@@ -244,3 +244,30 @@ fn tools_are_there_if_there_is_one() {
     check(r#"{"tools":null}"#, false);
     check(r#"{}"#, false);
 }
+
+#[test]
+fn an_answer_repeats_only_an_assistants_message() {
+    let check = |body: &str, echoes: bool| {
+        assert_eq!(scan(body.as_bytes(), &[]).unwrap().echoes, echoes, "{body}");
+    };
+    let messages = |last: &str| {
+        format!(r#"{{"messages":[{{"role":"user","content":"a"}},{last}],"echo":true}}"#)
+    };
+    check(&messages(r#"{"role":"assistant","content":"b"}"#), true);
+    check(&messages(r#"{"content":"b","role":"assistant"}"#), true);
+    check(&messages(r#"{"role":"assistant","content":""}"#), false);
+    check(&messages(r#"{"role":"assistant","content":null}"#), false);
+    check(&messages(r#"{"role":"user","content":"b"}"#), false);
+    check(&messages("7"), false);
+    check(r#"{"echo":true,"messages":[]}"#, false);
+    check(r#"{"echo":true,"prompt":"a"}"#, false);
+    check(r#"{"echo":true,"messages":7}"#, false);
+    check(
+        r#"{"echo":false,"messages":[{"role":"assistant","content":"b"}]}"#,
+        false,
+    );
+    check(
+        r#"{"messages":[{"role":"assistant","content":"b"}]}"#,
+        false,
+    );
+}

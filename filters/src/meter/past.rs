@@ -69,8 +69,8 @@ impl Shares {
         sum.filter(|_| !self.full && !self.shares.is_empty())
     }
 
-    /// All choices that were seen are over.
+    /// All choices that are told apart are over.
     pub(super) fn ended(&self) -> bool {
-        !self.full && self.shares.iter().all(|share| share.ended)
+        self.shares.iter().all(|share| share.ended)
     }
 }

@@ -15,6 +15,8 @@ pub(super) struct Tally {
     pub(super) read: bool,
     // When the piece in hand came.
     pub(super) at: Offset,
+    // Events still to come that only repeat the prompt.
+    pub(super) echoes: u64,
     // An answer with more than one choice: usage that stands beside a choice is then that choice's own.
     several: bool,
     // Usage beside a choice: the running figure of that choice, or, for one choice, of the answer.
@@ -31,6 +33,7 @@ impl Tally {
             n_is_one,
             read: false,
             at: Offset::ZERO,
+            echoes: 0,
             several: !n_is_one,
             beside: None,
             past: Past::default(),
@@ -76,6 +79,11 @@ impl Tally {
         if let Some(checks) = &mut self.checks {
             // It has been read once, so it has no fault.
             let (Ok(()) | Err(_)) = (dialect.grammar().speak)(event.data, checks);
+        }
+        if answer.bears_tokens && self.echoes > 0 {
+            self.echoes -= 1;
+            self.add(answer);
+            return Some(());
         }
         if answer.bears_tokens {
             self.figures.token_events += 1;

@@ -1,7 +1,7 @@
 //! TGI's own stream, and its plain answer.
 //!
 //! In: an event, one token each, or a whole answer. Out: an [`Answer`]. The last event has the whole text, and what there
-//! is to say of it, if `details` were asked for; an error has a `error_type`. There is no `[DONE]`.
+//! is to say of it, if `details` were asked for; an error has an `error_type`. There is no `[DONE]`.
 
 use super::super::answer::{Answer, members, objects, says, text};
 use super::super::checks::Checks;

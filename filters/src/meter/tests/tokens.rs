@@ -262,3 +262,30 @@ fn an_event_that_begins_as_the_one_before_is_read_as_if_it_were_alone() {
     let bare = r#"{"object":"error","code":5,"choices":[]}"#;
     assert!(check(&[token, bare], 1, 0).error.is_some());
 }
+
+#[test]
+fn an_echo_of_the_prompt_bears_no_token() {
+    let content = |index: u32, content: &str| {
+        format!(
+            "data: {{\"choices\":[{{\"index\":{index},\"delta\":{{\"content\":\"{content}\"}}}}]}}\n\n"
+        )
+    };
+    let role = delta(r#"{"role":"assistant","content":""}"#);
+    let check = |choices: u64, body: &str, first: Option<u64>, tokens: u64| {
+        let mut meter = Meter::stream(Dialect::Chat, choices == 1, LIMIT).after_echoes(choices);
+        meter.feed(ms(7), body.as_bytes());
+        let figures = meter.finish();
+        assert_eq!(
+            (figures.first_token_event, figures.token_events),
+            (first, tokens),
+            "{body}"
+        );
+        assert_eq!(figures.first_output.is_some(), tokens > 0, "{body}");
+    };
+    let one = format!("{role}{}", content(0, "said before"));
+    check(1, &one, None, 0);
+    check(1, &format!("{one}{}", content(0, " a")), Some(3), 1);
+    let two = format!("{}{}", content(0, "before"), content(1, "before"));
+    check(2, &format!("{two}{}", content(1, " a")), Some(3), 1);
+    check(0, &one, Some(2), 1);
+}
