@@ -4,6 +4,7 @@
 //! them. Nothing here waits for the collector: what finds no room is dropped and counted, and an exchange that is not kept
 //! costs one look at an option.
 
+mod attributes;
 mod cap;
 mod connector;
 mod exporter;
