@@ -26,7 +26,7 @@ pub use environment::Environment;
 pub use otlp::{Compression, Otlp, OtlpProtocol, Semconv};
 pub use read::Fault;
 
-use crate::telemetry::log;
+use crate::telemetry::{log, spans};
 
 /// The configuration file.
 #[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
@@ -155,15 +155,17 @@ impl Config {
         memory
             .bytes()
             .saturating_sub(ring.bytes())
-            .saturating_sub(self.log_memory())
+            .saturating_sub(self.waiting_memory())
     }
 
-    // What the log may hold before it is written, in bytes.
-    fn log_memory(&self) -> u64 {
-        match self.telemetry.log.format {
+    // What the log's lines and the spans may hold before they are written and sent, in bytes.
+    fn waiting_memory(&self) -> u64 {
+        let log = match self.telemetry.log.format {
             LogFormat::Off => 0,
             LogFormat::Json => log::ROOM as u64,
-        }
+        };
+        let spans = self.telemetry.otlp.endpoint.as_ref();
+        log + spans.map_or(0, |_| spans::ROOM)
     }
 }
 
@@ -259,7 +261,8 @@ pub struct Limits {
     /// The longest request body that is gathered, and so can be looked into and edited. Longer ones are passed on as
     /// they come. Default: `64MiB`.
     pub body: Size,
-    /// What gathered bodies, `ring` and the log's buffer (1 MiB) may hold together. What the latter two leave is for bodies:
+    /// What gathered bodies, `ring`, the log's buffer (1 MiB) and spans that wait (16 MiB, where they are sent) may hold
+    /// together. What the others leave is for bodies:
     /// past it requests are refused with 503, and one that is longer alone is passed on as it comes. Default: `512MiB`.
     pub memory: Size,
     /// Client connections at a time; past it connections are refused with 503. Default: 10000.

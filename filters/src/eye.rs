@@ -26,6 +26,8 @@ pub struct Asked {
     pub stream: bool,
     /// One choice.
     pub one_choice: bool,
+    /// So many choices of a chat that repeat the last message first; 0 where none does.
+    pub echoes: u64,
     /// What is to be judged of the answer.
     pub checks: Wanted,
 }
@@ -53,6 +55,11 @@ impl Eye {
         };
         if is_sse(head) {
             let meter = Meter::stream(dialect, asked.one_choice, limit);
+            // Completions echo the prompt, which their engines take for the answer's text.
+            let meter = match dialect {
+                Dialect::Chat => meter.after_echoes(asked.echoes),
+                _ => meter,
+            };
             return Eye::Stream(checked(meter));
         }
         if asked.stream && !is_type(head, "application/json") {
@@ -121,6 +128,7 @@ mod tests {
             let asked = Asked {
                 stream,
                 one_choice: true,
+                echoes: 0,
                 checks: Wanted::default(),
             };
             let status = StatusCode::from_u16(status).unwrap();

@@ -212,6 +212,7 @@ fn figures(
     let asked = Asked {
         stream: false,
         one_choice: true,
+        echoes: 0,
         checks: Wanted::default(),
     };
     let eye = Eye::of(dialect, (head.status, &head.headers), asked, usize::MAX);

@@ -113,9 +113,9 @@ impl Config {
         size("limits.memory", limits.memory);
         size("limits.event", limits.event);
         if limits.memory.bytes() > 0 && self.body_memory() == 0 {
-            let (ring, log) = (limits.ring, Size::new(self.log_memory()));
+            let (ring, waiting) = (limits.ring, Size::new(self.waiting_memory()));
             let what = format!(
-                "found {}, of which limits.ring ({ring}) and the log's buffer ({log}) leave nothing for bodies",
+                "found {}, of which limits.ring ({ring}) and what waits to be logged and sent ({waiting}) leave nothing for bodies",
                 limits.memory
             );
             problems.add("limits.memory", what);

@@ -252,7 +252,7 @@ f.yaml:19:3: rules.default_engine: engine \"stabel\" is not defined (defined: \"
 fn memory_must_leave_something_for_bodies() {
     check(
         "limits: { memory: 9MiB }\n",
-        "f.yaml:1:11: limits.memory: found 9MiB, of which limits.ring (8MiB) and the log's buffer (1MiB) leave nothing for bodies",
+        "f.yaml:1:11: limits.memory: found 9MiB, of which limits.ring (8MiB) and what waits to be logged and sent (1MiB) leave nothing for bodies",
     );
     check("limits: { memory: 10MiB }\n", "nothing");
     check(

@@ -141,6 +141,7 @@ fn look(worker: &Worker, exchange: &Exchange, sent: &Sent) -> Eye {
             let asked = Asked {
                 stream: exchange.record.stream,
                 one_choice: sent.request.one_choice,
+                echoes: sent.request.echoes,
                 checks: sent.request.checks,
             };
             let head = (sent.head.status, &sent.head.headers);

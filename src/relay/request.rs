@@ -68,6 +68,8 @@ pub struct Request {
     pub strips_usage: bool,
     /// Whether the caller asked for one choice, so that a time per output token has a meaning.
     pub one_choice: bool,
+    /// So many choices of a chat repeat the last message first.
+    pub echoes: u64,
     /// What is to be judged of the answer.
     pub checks: Wanted,
     // fields that the caller is not believed, and that others must not believe of us
@@ -284,6 +286,9 @@ impl Draft {
             is_whole: self.is_whole,
             strips_usage: edits.usage,
             one_choice: facts.is_none_or(|facts| facts.n.unwrap_or(1) == 1),
+            echoes: facts
+                .filter(|facts| facts.echoes)
+                .map_or(0, |facts| facts.n.unwrap_or(1)),
             checks: facts.map_or(Wanted::default(), |facts| Wanted {
                 json: facts.wants_json,
                 tools: facts.has_tools,

@@ -4,6 +4,7 @@
 //! them. Nothing here waits for the collector: what finds no room is dropped and counted, and an exchange that is not kept
 //! costs one look at an option.
 
+mod attributes;
 mod cap;
 mod connector;
 mod exporter;
@@ -29,7 +30,7 @@ pub use cap::Cap;
 pub use exporter::LAST;
 
 /// The most that records waiting for the collector hold, in bytes.
-const ROOM: u64 = 16 << 20;
+pub const ROOM: u64 = 16 << 20;
 
 /// Where spans go.
 #[derive(Debug)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use greylag::record::Record;
-use greylag_filters::meter::{Figures, Meter};
+use greylag_filters::meter::{Figures, Meter, Wanted};
 use greylag_filters::outcome::{End, Outcome, classify};
 use greylag_filters::route::Route;
 use greylag_filters::triton;
@@ -177,6 +177,15 @@ fn expected(recorded: &Recorded) -> Option<Figures> {
             None => meter,
         }
     };
+    let wanted = Wanted {
+        json: !asked["response_format"].is_null(),
+        tools: asked["tools"]
+            .as_array()
+            .is_some_and(|tools| !tools.is_empty()),
+    };
+    if wanted.json || wanted.tools {
+        meter = meter.with_checks(wanted);
+    }
     meter.feed(Duration::from_secs(1), &recorded.body);
     Some(meter.finish())
 }

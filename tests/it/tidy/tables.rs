@@ -21,7 +21,7 @@ fn the_metrics_page_is_documented_name_by_name() {
 
 #[test]
 fn every_reason_of_a_refusal_is_documented() {
-    let code = text("src/reply.rs");
+    let code = text("filters/src/refusal/reason.rs");
     let codes = code
         .lines()
         .filter_map(|line| line.trim().strip_prefix("Reason::")?.split_once(" => \""))

@@ -1,9 +1,10 @@
 use std::sync::Arc;
 
 use greylag_filters::grpc;
-use greylag_filters::meter::{InStreamError, Usage};
-use greylag_filters::outcome::End;
+use greylag_filters::meter::{Figures, InStreamError, Usage};
+use greylag_filters::outcome::{End, Outcome};
 use greylag_filters::rules::How;
+use greylag_filters::rules::engine::Kind;
 use greylag_filters::trace::{Always, Kept, Source};
 
 use super::*;
