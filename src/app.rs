@@ -232,17 +232,16 @@ fn runtime() -> io::Result<Runtime> {
 
 fn open_log(config: &Config) -> io::Result<Log> {
     let log = &config.telemetry.log;
-    match (log.format, &log.path) {
-        (LogFormat::Off, _) => Ok(Log::off()),
-        (LogFormat::Json, None) => Log::stdout(),
+    let opened = match (log.format, &log.path) {
+        (LogFormat::Off, _) => Log::off(),
+        (LogFormat::Json, None) => Log::stdout()?,
         (LogFormat::Json, Some(path)) => Log::file(path).map_err(|error| {
-            io::Error::new(
-                error.kind(),
-                format!(
-                    "telemetry.log.path: cannot open {}: {error}",
-                    path.display()
-                ),
-            )
-        }),
-    }
+            let what = format!(
+                "telemetry.log.path: cannot open {}: {error}",
+                path.display()
+            );
+            io::Error::new(error.kind(), what)
+        })?,
+    };
+    Ok(opened.with_share(log.share))
 }

@@ -41,8 +41,12 @@ enum Command {
         /// The configuration file
         file: PathBuf,
     },
-    /// Print the JSON Schema of the configuration
-    Schema,
+    /// Print the JSON Schema of the configuration, or of a line of the access log
+    Schema {
+        /// Of a line of the access log
+        #[arg(long)]
+        log: bool,
+    },
     /// Say what the meter makes of a recorded answer
     Meter(meter::Args),
     /// Show what Greylag does, on two simulated engines, in a minute
@@ -98,7 +102,7 @@ impl Command {
         let done = match self {
             Command::Run { config } => return run::run(&config).unwrap_or_else(ExitCode::from),
             Command::Check { file } => check::check(&file),
-            Command::Schema => schema::schema(),
+            Command::Schema { log } => schema::schema(log),
             Command::Meter(args) => meter::meter(&args),
             Command::Demo(args) => demo::run(&args).map_err(|what| {
                 complain(&what);

@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use greylag_filters::rules::Rules;
-use greylag_filters::units::{Period, Size};
+use greylag_filters::units::{Period, Share, Size};
 use ipnet::IpNet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -233,7 +233,7 @@ pub struct Telemetry {
 }
 
 /// The access log: one line an exchange.
-#[derive(Debug, Clone, Default, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Log {
     /// How a line is written. Default: `json`.
@@ -241,6 +241,19 @@ pub struct Log {
     /// The file that lines are added to; absent: standard output.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
+    /// The share of lines that is written of exchanges that went well, drawn by exchange. What went wrong is always written. Default:
+    /// `100%`.
+    pub share: Share,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Log {
+            format: LogFormat::default(),
+            path: None,
+            share: Share::ALL,
+        }
+    }
 }
 
 /// How the access log is written.

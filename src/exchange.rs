@@ -11,9 +11,10 @@ use greylag_filters::draw::Draw;
 use greylag_filters::meter::Offset;
 use greylag_filters::outcome::{self, End};
 use greylag_filters::trace::{self, Kept};
+use greylag_filters::units::Share;
 use pingora_http::RequestHeader;
 
-use crate::record::{MAX_TEXT, Record, bounded};
+use crate::record::{Logged, MAX_TEXT, Record, bounded};
 use crate::relay::caller::Caller;
 use crate::reply::Reason;
 use crate::snapshot::Snapshot;
@@ -165,6 +166,18 @@ impl Exchange {
         &self.telemetry
     }
 
+    // What went wrong is always logged, and of what went well a share.
+    fn logged(&self) -> Logged {
+        let share = self.telemetry.log.share();
+        if share == Share::ALL || self.record.cause().is_some() {
+            Logged::Always
+        } else if share.hits(self.draw("log:line")) {
+            Logged::Share(share)
+        } else {
+            Logged::Not
+        }
+    }
+
     // Why its span is kept, where spans are sent.
     fn kept(&self) -> Option<Kept> {
         let spans = &self.telemetry.spans;
@@ -207,6 +220,7 @@ impl Drop for Exchange {
             self.record.figures.as_ref(),
         );
         self.record.kept = self.kept();
+        self.record.logged = self.logged();
         self.record.timeline.settle();
         self.telemetry
             .ended(std::mem::take(&mut self.record), self.connecting);

@@ -7,6 +7,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use greylag_filters::cause::{self, Cause, Over};
 use greylag_filters::grpc::Status;
 use greylag_filters::meter::{Figures, Metered, Offset, StreamTally};
 use greylag_filters::outcome::{End, Outcome};
@@ -15,6 +16,7 @@ use greylag_filters::rules::How;
 use greylag_filters::rules::engine::Kind;
 use greylag_filters::trace::{Kept, Trace};
 use greylag_filters::traffic::Class;
+use greylag_filters::units::Share;
 
 use crate::reply::Reason;
 use crate::upstream::Target;
@@ -101,6 +103,8 @@ pub struct Record {
     pub trace_state: Option<Box<str>>,
     /// The caller's `x-trace-id`; at most [`MAX_TEXT`] bytes.
     pub x_trace_id: Option<Box<str>>,
+    /// Whether it is logged.
+    pub logged: Logged,
     /// Why its span is kept, if it is.
     pub kept: Option<Kept>,
 }
@@ -146,6 +150,7 @@ impl Default for Record {
             stalled: None,
             trace_state: None,
             x_trace_id: None,
+            logged: Logged::Always,
             kept: None,
         }
     }
@@ -185,8 +190,40 @@ impl Record {
             .or(self.times.ended)
     }
 
+    /// What was wrong with it; nothing where all is well.
+    pub fn cause(&self) -> Option<Cause> {
+        cause::of(&Over {
+            outcome: self.outcome,
+            end: self.end,
+            reason: self.reason,
+            engine_status: self.engine_status,
+            is_answered: self.times.head.is_some(),
+        })
+    }
+
     fn since_written(&self, at: Offset) -> Option<Duration> {
         at.checked_sub(self.times.written?)
+    }
+}
+
+/// Whether an exchange is logged.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Logged {
+    /// As all like it are.
+    Always,
+    /// It is one of such a share of those like it.
+    Share(Share),
+    /// It is not.
+    Not,
+}
+
+impl Logged {
+    /// The share of those like it that are logged, above 0, where that is not all.
+    pub fn share(self) -> Option<f64> {
+        match self {
+            Logged::Share(share) => Some(share.ratio()),
+            Logged::Always | Logged::Not => None,
+        }
     }
 }
 

@@ -7,6 +7,7 @@ pub mod line;
 pub mod log;
 pub mod metrics;
 pub mod models;
+mod names;
 pub mod ring;
 pub mod spans;
 
@@ -38,7 +39,8 @@ pub struct Telemetry {
     pub models: Models,
     /// The spans of exchanges that are kept.
     pub spans: Spans,
-    log: Log,
+    /// Where lines go.
+    pub log: Log,
     in_flight: AtomicU64,
 }
 

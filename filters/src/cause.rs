@@ -81,7 +81,7 @@ impl Root {
     ];
 
     /// The word for it.
-    pub fn label(self) -> &'static str {
+    pub const fn label(self) -> &'static str {
         match self {
             Root::EngineUnreachable => "engine_unreachable",
             Root::EngineOverloaded => "engine_overloaded",

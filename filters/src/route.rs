@@ -84,6 +84,14 @@ impl Route {
         self != Route::Other
     }
 
+    /// What is asked: `gen_ai.operation.name` where OpenTelemetry's conventions have a word for it, else one of the same kind.
+    pub fn operation(self) -> &'static str {
+        match self {
+            Route::ModelStreamInfer => "infer",
+            other => other.dialect().map_or("other", Dialect::operation),
+        }
+    }
+
     /// How its answers are read; absent where they are not. Those of [`Route::ModelStreamInfer`] are read beside their
     /// requests, by [`crate::meter::InferStream`].
     pub fn dialect(self) -> Option<Dialect> {

@@ -1,12 +1,17 @@
-//! `greylag schema`: the JSON Schema of the configuration, for editors and reviews.
+//! `greylag schema`: the JSON Schema of the configuration, for editors and reviews; and of a line of the access log, for those
+//! who read it.
 
 use crate::config::Config;
+use crate::telemetry::log::line;
 
 use super::{Exit, print};
 
-/// Prints the schema.
-pub(super) fn schema() -> Result<(), Exit> {
-    let schema = schemars::schema_for!(Config);
-    let text = serde_json::to_string_pretty(&schema).map_err(|_| Exit::Output)?;
-    print(&text)
+/// Prints the schema; `log`: that of a line.
+pub(super) fn schema(log: bool) -> Result<(), Exit> {
+    let schema = match log {
+        true => Ok(line::schema()),
+        false => serde_json::to_value(schemars::schema_for!(Config)),
+    };
+    let text = schema.and_then(|schema| serde_json::to_string_pretty(&schema));
+    print(&text.map_err(|_| Exit::Output)?)
 }

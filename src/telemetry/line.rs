@@ -1,7 +1,6 @@
-//! A record as people and programs read it: one JSON object.
+//! A record as `/v1/exchanges` shows it: one JSON object.
 //!
-//! In: a record. Out: the access log's line, and an entry of `/v1/exchanges`, which are the same but for the timeline.
-//! What is not known is not there. Times are seconds.
+//! In: a record. Out: an entry, with its timeline. What is not known is not there. Times are seconds.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -12,16 +11,6 @@ use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
 
 use crate::record::{Record, Requests, Timeline};
-
-/// Appends the record's log line.
-pub fn write(record: &Record, out: &mut Vec<u8>) {
-    let before = out.len();
-    // Writing to a vector does not fail; if serialising ever did, half a line must not stay.
-    match serde_json::to_writer(&mut *out, &Line::of(record, None)) {
-        Ok(()) => out.push(b'\n'),
-        Err(_) => out.truncate(before),
-    }
-}
 
 /// The record as a JSON value, with its timeline.
 pub fn entry(record: &Record) -> serde_json::Value {

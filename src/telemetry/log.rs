@@ -3,6 +3,10 @@
 //! In: records. Out: lines on standard output or in a file, written by a thread of its own. A sink that blocks never
 //! holds up an exchange: lines wait in a bounded buffer, and past that they are dropped and counted.
 
+pub mod fields;
+pub mod line;
+pub mod said;
+
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::Path;
@@ -11,10 +15,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use greylag_filters::units::Share;
 use parking_lot::{Condvar, Mutex};
 
-use super::line;
-use crate::record::Record;
+use crate::record::{Logged, Record};
 
 /// The most that waits to be written, in bytes.
 pub const ROOM: usize = 1 << 20;
@@ -24,6 +28,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// The access log.
 #[derive(Debug)]
 pub struct Log {
+    share: Share,
     shared: Option<Arc<Shared>>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -40,6 +45,7 @@ impl Log {
     /// A log that writes nothing.
     pub fn off() -> Self {
         Log {
+            share: Share::ALL,
             shared: None,
             writer: Mutex::new(None),
         }
@@ -69,14 +75,28 @@ impl Log {
             .name("log".into())
             .spawn(move || write_all(&writing, sink))?;
         Ok(Log {
+            share: Share::ALL,
             shared: Some(shared),
             writer: Mutex::new(Some(writer)),
         })
     }
 
-    /// Adds the record's line.
+    /// The same log, of which such a share of the lines that tell of nothing bad is written.
+    pub fn with_share(self, share: Share) -> Self {
+        Log { share, ..self }
+    }
+
+    /// The share of those lines that is written.
+    pub fn share(&self) -> Share {
+        self.share
+    }
+
+    /// Adds the record's line, if it is one of those that are written.
     pub fn line(&self, record: &Record) {
         let Some(shared) = &self.shared else { return };
+        if record.logged == Logged::Not {
+            return;
+        }
         let mut waiting = shared.waiting.lock();
         let before = waiting.len();
         line::write(record, &mut waiting);

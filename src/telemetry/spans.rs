@@ -8,7 +8,6 @@ mod attributes;
 mod cap;
 mod connector;
 mod exporter;
-mod names;
 mod resource;
 mod sender;
 mod span;

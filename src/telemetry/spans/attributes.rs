@@ -7,9 +7,8 @@ use greylag_filters::outcome::Outcome;
 use greylag_filters::rules::engine::Kind;
 use opentelemetry::{Array, KeyValue, StringValue, Value};
 
-use super::names::{self, Names};
-use super::span::operation;
 use crate::record::Record;
+use crate::telemetry::names::{self, Names};
 
 /// All attributes, in groups.
 pub(super) fn of(record: &Record, names: &Names) -> Vec<KeyValue> {
@@ -27,7 +26,7 @@ pub(super) fn of(record: &Record, names: &Names) -> Vec<KeyValue> {
 
 // What is asked of a model.
 fn generation(record: &Record, naming: &Names, list: &mut List) {
-    list.add(names::OPERATION_NAME, operation(record.route));
+    list.add(names::OPERATION_NAME, record.route.operation());
     list.add_known(naming.provider, record.kind.map(provider));
     let model = record.model.as_deref();
     list.add_known(names::REQUEST_MODEL, model.map(str::to_owned));
@@ -122,6 +121,11 @@ fn http(record: &Record, list: &mut List) {
     let grpc = record.grpc_status.map(|status| i64::from(status.code()));
     list.add_known(names::RPC_GRPC_STATUS_CODE, grpc);
     list.add_known(names::ERROR_TYPE, error(record));
+    if let Some(cause) = record.cause() {
+        list.add(names::ERROR_CODE, cause.code);
+        list.add(names::GRADE, cause.grade().label());
+        list.add(names::ROOT_CAUSE, cause.root.label());
+    }
 }
 
 // What only Greylag knows.

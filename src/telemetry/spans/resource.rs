@@ -6,8 +6,8 @@
 use opentelemetry::KeyValue;
 use opentelemetry_sdk::Resource;
 
-use super::names;
 use crate::config::Otlp;
+use crate::telemetry::names;
 
 /// The resource of this process.
 pub(super) fn of(otlp: &Otlp) -> Resource {

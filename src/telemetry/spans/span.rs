@@ -10,8 +10,7 @@
 use std::borrow::Cow;
 use std::time::{Duration, SystemTime};
 
-use greylag_filters::meter::{Dialect, Offset};
-use greylag_filters::route::Route;
+use greylag_filters::meter::Offset;
 use greylag_filters::trace::Trace;
 use opentelemetry::trace::{
     Event, SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState,
@@ -20,9 +19,9 @@ use opentelemetry::{InstrumentationScope, KeyValue};
 use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 
 use super::attributes;
-use super::names::{self, Names};
 use crate::config::Semconv;
 use crate::record::Record;
+use crate::telemetry::names::{self, Names};
 
 /// Makes spans.
 #[derive(Debug)]
@@ -108,18 +107,10 @@ fn name(record: &Record) -> Cow<'static, str> {
     if !record.route.is_inference() {
         return record.method.to_string().into();
     }
-    let operation = operation(record.route);
+    let operation = record.route.operation();
     match record.model.as_deref() {
         Some(model) => format!("{operation} {model}").into(),
         None => operation.into(),
-    }
-}
-
-// The conventions' name where they have one, else a word of the same kind.
-pub(super) fn operation(route: Route) -> &'static str {
-    match route {
-        Route::ModelStreamInfer => "infer",
-        other => other.dialect().map_or("other", Dialect::operation),
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use greylag::telemetry::log::{fields::FIELDS, line};
+
 use super::tree::{text, texts};
 
 #[test]
@@ -30,7 +32,7 @@ fn every_reason_of_a_refusal_is_documented() {
 }
 
 #[test]
-fn every_field_of_the_access_log_is_documented() {
+fn every_field_of_an_exchange_is_documented() {
     let code = text("src/telemetry/line.rs");
     let mut fields = Vec::new();
     for (structure, before) in [
@@ -55,14 +57,42 @@ fn every_field_of_the_access_log_is_documented() {
         fields.extend(names.map(|(name, _)| format!("{before}{name}")));
     }
     same(
-        "docs/access-log.md",
+        "docs/exchanges.md",
         fields.iter().map(String::as_str).collect(),
     );
 }
 
 #[test]
+fn every_field_of_the_access_log_is_documented() {
+    let document = text("docs/access-log.md");
+    for field in FIELDS {
+        let row = format!("| `{}` | {} |\n", field.name, field.meaning);
+        assert!(
+            document.contains(&row),
+            "docs/access-log.md has no row\n{row}"
+        );
+    }
+    let schema = text("docs/access-log.schema.json");
+    let written: serde_json::Value = serde_json::from_str(&schema).expect("it is JSON");
+    assert_eq!(
+        written,
+        line::schema(),
+        "print it anew: greylag schema --log"
+    );
+    let causes = text("filters/src/cause.rs");
+    let codes = quoted(&causes).filter(|word| word.split('.').count() == 3);
+    for code in codes.collect::<BTreeSet<&str>>() {
+        let row = format!("| `{code}` | `");
+        assert!(
+            document.contains(&row),
+            "docs/access-log.md has no row of {code}"
+        );
+    }
+}
+
+#[test]
 fn every_attribute_of_a_span_is_documented() {
-    let code = text("src/telemetry/spans/names.rs");
+    let code = text("src/telemetry/names.rs");
     let events = [
         "greylag.request_written",
         "gen_ai.first_token",

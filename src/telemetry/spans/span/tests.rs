@@ -3,6 +3,7 @@ use std::sync::Arc;
 use greylag_filters::grpc;
 use greylag_filters::meter::{Figures, InStreamError, Usage};
 use greylag_filters::outcome::{End, Outcome};
+use greylag_filters::route::Route;
 use greylag_filters::rules::How;
 use greylag_filters::rules::engine::Kind;
 use greylag_filters::trace::{Always, Kept, Source};
