@@ -37,7 +37,9 @@ pub async fn serve(sides: Sides, socket: std::net::TcpListener) {
             let service = router(sides, address).into_make_service_with_connect_info::<Peer>();
             let _ = axum::serve(side, service).await;
         }
-        Err(error) => tracing::error!(%error, "the admin API cannot be served"),
+        Err(error) => {
+            tracing::error!(name: "greylag.admin.failed", %error, "the admin API cannot be served")
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 pub mod api;
 mod check;
 pub mod demo;
+mod events;
 mod meter;
 mod run;
 mod schema;
@@ -18,7 +19,6 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 use tokio::runtime::{Builder, Runtime};
-use tracing_subscriber::EnvFilter;
 
 /// A sidecar for inference traffic: split, measure and compare token streams
 #[derive(Debug, Parser)]
@@ -112,16 +112,6 @@ impl Command {
         };
         done.map_or_else(ExitCode::from, |()| ExitCode::SUCCESS)
     }
-}
-
-/// Puts log messages on standard error: `RUST_LOG` says which.
-fn log_to_stderr() {
-    let usual = || EnvFilter::new("info,pingora_core=warn");
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| usual());
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(io::stderr)
-        .init();
 }
 
 /// The runtime of a command: this thread.

@@ -244,6 +244,20 @@ pub struct Log {
     /// The share of lines that is written of exchanges that went well, drawn by exchange. What went wrong is always written. Default:
     /// `100%`.
     pub share: Share,
+    /// How what the process tells of itself is written on standard error: engines that go down, rules that change. Default:
+    /// `text`.
+    pub process: ProcessLog,
+}
+
+/// How what the process tells of itself is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ProcessLog {
+    /// A line for people.
+    #[default]
+    Text,
+    /// One JSON object a line, in the envelope of the access log.
+    Json,
 }
 
 impl Default for Log {
@@ -252,6 +266,7 @@ impl Default for Log {
             format: LogFormat::default(),
             path: None,
             share: Share::ALL,
+            process: ProcessLog::default(),
         }
     }
 }

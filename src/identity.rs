@@ -76,6 +76,7 @@ impl Identity {
         callers.insert(tag.clone());
         if callers.len() == MOST {
             tracing::warn!(
+                name: "greylag.identity.too_many_tags",
                 most = MOST,
                 "callers have said so many tags in x-gray-tag: no other is taken"
             );
@@ -109,14 +110,14 @@ impl Own {
 
     fn look(&self) {
         let told = |fault: &Fault| {
-            tracing::warn!(%fault, tag = &**self.tag.read(), "identity.tag_file says no tag: the one before is used on");
+            tracing::warn!(name: "greylag.identity.unreadable", %fault, tag = &**self.tag.read(), "identity.tag_file says no tag: the one before is used on");
         };
         // It has been made once, so there is always one.
         let Ok(tag) = self.file.current(|| tag_in(&self.path), told) else {
             return;
         };
         if tag.as_str() != &**self.tag.read() {
-            tracing::info!(tag = tag.as_str(), "identity.tag_file says a new tag");
+            tracing::info!(name: "greylag.identity.changed", tag = tag.as_str(), "identity.tag_file says a new tag");
             *self.tag.write() = tag.as_str().into();
         }
     }

@@ -219,7 +219,9 @@ async fn accept(door: Arc<Door>, socketed: Socketed, mut stop: watch::Receiver<b
     };
     let listens = match listens {
         Ok(listens) => listens,
-        Err(error) => return tracing::error!(%error, "cannot accept connections"),
+        Err(error) => {
+            return tracing::error!(name: "greylag.listener.accept_failed", %error, "cannot accept connections");
+        }
     };
     loop {
         let accepted = tokio::select! {
@@ -235,7 +237,7 @@ async fn accept(door: Arc<Door>, socketed: Socketed, mut stop: watch::Receiver<b
                 );
             }
             Err(error) if error.raw_os_error().is_some_and(is_shortage) => {
-                tracing::error!(%error, "cannot accept a connection");
+                tracing::error!(name: "greylag.listener.accept_failed", %error, "cannot accept a connection");
                 tokio::time::sleep(PAUSE).await;
             }
             // The connection was gone before it was accepted.

@@ -21,7 +21,9 @@ pub async fn serve(sides: Sides, socket: std::net::TcpListener) {
         Ok(side) => {
             let _ = axum::serve(side, router(sides)).await;
         }
-        Err(error) => tracing::error!(%error, "metrics and health cannot be served"),
+        Err(error) => {
+            tracing::error!(name: "greylag.observe.failed", %error, "metrics and health cannot be served")
+        }
     }
 }
 

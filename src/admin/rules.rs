@@ -58,7 +58,7 @@ pub async fn replace(
     let expected = if_match(&headers);
     let rules = parse(&body.map_err(unreadable)?).inspect_err(|_| {
         tried(&sides, dry_run, "invalid");
-        tracing::warn!(%peer, "rules sent to the API were refused: they cannot be read");
+        tracing::warn!(name: "greylag.rules.refused", %peer, "rules sent to the API were refused: they cannot be read");
     })?;
     let in_force = sides.shared.store.current();
     let rules = rules.revealed(in_force.rules.written());
@@ -72,7 +72,7 @@ pub async fn replace(
             let (hash, version) = (hex(snapshot.rules.hash()), snapshot.version);
             // Versions are counted under the lock that publishes, so the one before is the one that was replaced.
             let from = version - 1;
-            tracing::info!(%peer, from, to = version, hash, "rules replaced through the API");
+            tracing::info!(name: "greylag.rules.replaced", %peer, from, to = version, hash, "rules replaced through the API");
             Ok((
                 about(&sides, &snapshot),
                 Json(Published {
@@ -84,12 +84,12 @@ pub async fn replace(
         }
         Err(Refused::Conflict { current }) => {
             tried(&sides, dry_run, "conflict");
-            tracing::warn!(%peer, current, "rules sent to the API were refused: others are in force by now");
+            tracing::warn!(name: "greylag.rules.refused", %peer, current, "rules sent to the API were refused: others are in force by now");
             Err(conflict(&current))
         }
         Err(Refused::Problems(problems)) => {
             tried(&sides, dry_run, "invalid");
-            tracing::warn!(%peer, problems = problems.len(), "rules sent to the API were refused: they do not compile");
+            tracing::warn!(name: "greylag.rules.refused", %peer, problems = problems.len(), "rules sent to the API were refused: they do not compile");
             Err(invalid(problems))
         }
     }

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 
 use super::check::load;
 use super::signals::Signals;
-use super::{Exit, complain, log_to_stderr, runtime};
+use super::{Exit, complain, events, runtime};
 use crate::app::App;
 use crate::config::Environment;
 
@@ -22,7 +22,7 @@ pub(super) fn run(file: &Path) -> Result<ExitCode, Exit> {
         complain(&fault);
         Exit::Config
     })?;
-    log_to_stderr();
+    events::to_stderr(config.telemetry.log.process);
     use_small_pages();
     let failed = |error: io::Error| {
         complain(&format_args!("{}: {error}", file.display()));
@@ -48,18 +48,19 @@ fn use_small_pages() {
 
 fn announce(app: &App) {
     for address in &app.addresses {
-        tracing::info!(%address, "clients connect here");
+        tracing::info!(name: "greylag.listening", %address, "clients connect here");
     }
-    tracing::info!(address = %app.admin, "the admin API is here");
-    tracing::info!(address = %app.observe, "metrics and health are here");
+    tracing::info!(name: "greylag.admin.listening", address = %app.admin, "the admin API is here");
+    tracing::info!(name: "greylag.observe.listening", address = %app.observe, "metrics and health are here");
     let snapshot = app.shared.store.current();
     let hash = format!("{:016x}", snapshot.rules.hash());
-    tracing::info!(version = snapshot.version, hash, "rules in force");
+    tracing::info!(name: "greylag.rules.in_force", version = snapshot.version, hash, "rules in force");
 }
 
 async fn serve(app: App, mut signals: Signals) -> io::Result<ExitCode> {
     let signal = signals.next().await;
     tracing::info!(
+        name: "greylag.ending",
         signal,
         "ending: running answers may finish; a second signal ends at once"
     );
@@ -74,14 +75,14 @@ async fn serve(app: App, mut signals: Signals) -> io::Result<ExitCode> {
         cut = &mut end => {
             let cut = cut.unwrap_or_default();
             if cut > 0 {
-                tracing::warn!(connections = cut, "ended; connections were cut, since limits.drain had passed");
+                tracing::warn!(name: "greylag.ended", connections = cut, "ended; connections were cut, since limits.drain had passed");
             } else {
-                tracing::info!("ended; no connection was cut");
+                tracing::info!(name: "greylag.ended", "ended; no connection was cut");
             }
             Ok(ExitCode::SUCCESS)
         }
         signal = signals.next() => {
-            tracing::warn!(signal, "ended at once by a second signal");
+            tracing::warn!(name: "greylag.ended_at_once", signal, "ended at once by a second signal");
             Ok(ExitCode::from(128 + signal))
         }
     }

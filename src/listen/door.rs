@@ -104,6 +104,7 @@ impl Door {
         let Some(trusted) = peer.filter(|peer| is_in(&shared.trusted, *peer)) else {
             shared.telemetry.metrics.refused(Reason::ProxyUntrusted);
             tracing::warn!(
+                name: "greylag.client.proxy_untrusted",
                 ?peer,
                 "a peer that is not trusted connected where a PROXY header comes first"
             );
@@ -124,6 +125,7 @@ impl Door {
         };
         shared.telemetry.metrics.refused(Reason::ProxyHeader);
         tracing::warn!(
+            name: "greylag.client.proxy_header",
             ?peer,
             why,
             "a connection is closed that must begin with a PROXY header"
@@ -168,7 +170,7 @@ impl Door {
                     .telemetry
                     .metrics
                     .refused(Reason::TlsHandshake);
-                tracing::warn!(client = ?address, error = why, "a TLS handshake failed");
+                tracing::warn!(name: "greylag.client.tls_handshake", client = ?address, error = why, "a TLS handshake failed");
             }
             Err(_) => self
                 .worker

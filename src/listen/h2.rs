@@ -115,7 +115,7 @@ pub async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
             }
         }
         if tally.resets.load(Ordering::Relaxed) > RESETS {
-            tracing::warn!(client = ?address, "an HTTP/2 client resets too many streams: its connection is closed");
+            tracing::warn!(name: "greylag.client.reset_flood", client = ?address, "an HTTP/2 client resets too many streams: its connection is closed");
             connection.abrupt_shutdown(Reason::ENHANCE_YOUR_CALM);
         }
     }

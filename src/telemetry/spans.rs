@@ -109,7 +109,7 @@ impl Spans {
         let Some(url) = otlp.url() else {
             return Ok(Spans::off());
         };
-        tracing::info!(url, "spans are sent here");
+        tracing::info!(name: "greylag.spans.sent_here", url, "spans are sent here");
         let (queue, records) = mpsc::channel(usize::try_from(otlp.queue).unwrap_or(usize::MAX));
         let waiting = Arc::new(Waiting::default());
         let (end, ending) = oneshot::channel();

@@ -56,7 +56,7 @@ impl Client {
     pub fn current(&self) -> Result<Arc<ClientConfig>, Fault> {
         self.made.current(
             || self.make(),
-            |fault| tracing::error!(%fault, "an engine's TLS files are wrong: the ones before are used on"),
+            |fault| tracing::error!(name: "greylag.engine.tls_files_wrong", %fault, "an engine's TLS files are wrong: the ones before are used on"),
         )
     }
 

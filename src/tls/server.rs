@@ -43,7 +43,7 @@ impl Server {
     pub fn current(&self) -> Result<Arc<ServerConfig>, Fault> {
         self.made.current(
             || self.make(),
-            |fault| tracing::error!(%fault, "a listener's TLS files are wrong: the ones before are used on"),
+            |fault| tracing::error!(name: "greylag.listener.tls_files_wrong", %fault, "a listener's TLS files are wrong: the ones before are used on"),
         )
     }
 

@@ -376,7 +376,7 @@ async fn drive(mut connection: Connection<Socket, Bytes>, road: Road) {
                 tracing::debug!(%error, "an HTTP/2 connection to an engine broke");
             }
         }
-        () = vanished(pings, &road) => tracing::warn!("an engine's HTTP/2 connection answers no ping"),
+        () = vanished(pings, &road) => tracing::warn!(name: "greylag.engine.vanished", "an engine's HTTP/2 connection answers no ping"),
     }
     road.close();
 }

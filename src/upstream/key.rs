@@ -47,13 +47,13 @@ impl ApiKey {
     pub fn value(&self) -> Result<HeaderValue, Fault> {
         let made = self.made.current(
             || self.read(),
-            |fault| tracing::error!(%fault, "an engine's API key cannot be read: the one before is used on"),
+            |fault| tracing::error!(name: "greylag.engine.api_key_unreadable", %fault, "an engine's API key cannot be read: the one before is used on"),
         );
         match made {
             Ok(made) => Ok((*made).clone()),
             Err(fault) => {
                 if !self.told.swap(true, Ordering::Relaxed) {
-                    tracing::error!(%fault, "an engine's API key cannot be read");
+                    tracing::error!(name: "greylag.engine.api_key_unreadable", %fault, "an engine's API key cannot be read");
                 }
                 Err(fault)
             }

@@ -80,7 +80,7 @@ impl Standing {
         }
         let mut known = self.known.lock();
         if known.health.note(Sign::Alive, now()) && known.health.state() == State::Up {
-            tracing::info!(engine, "an engine is up again");
+            tracing::info!(name: "greylag.engine.up", engine, "an engine is up again");
         }
         if known.health.is_plain() {
             known.reason = None;
@@ -94,7 +94,7 @@ impl Standing {
         let was_up = known.health.state() == State::Up;
         // A trial that fails is no news.
         if known.health.note(Sign::Dead, now) && was_up {
-            tracing::warn!(engine, why, "an engine is down");
+            tracing::warn!(name: "greylag.engine.down", engine, why, "an engine is down");
         }
         known.reason = Some(why.to_owned());
         self.plain.store(false, Ordering::Relaxed);

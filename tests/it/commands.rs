@@ -248,6 +248,28 @@ impl Drop for Running {
 }
 
 #[test]
+fn what_it_tells_of_itself_can_be_json() {
+    let keys = "telemetry: { log: { process: json } }\n";
+    let file = File::new(&format!("{keys}{}", config("127.0.0.1:0")));
+    let mut running = Running::start(&file);
+    let first = running.line("greylag.rules.in_force");
+    running.signal("TERM");
+    let (code, rest) = running.end();
+    assert_eq!(code, Some(0));
+    let mut names = Vec::new();
+    for line in first.lines().chain(rest.lines()) {
+        let event: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert!(
+            event["severity_number"].is_u64() && event["body"].is_string(),
+            "{line}"
+        );
+        names.push(event["event_name"].as_str().unwrap().to_owned());
+    }
+    let expected = ["greylag.rules.in_force", "greylag.ending", "greylag.ended"];
+    assert_eq!(names, expected);
+}
+
+#[test]
 fn a_signal_ends_it_well() {
     for name in ["TERM", "INT"] {
         let file = File::new(&config("127.0.0.1:0"));

@@ -156,7 +156,7 @@ impl Work {
                 self.counts.sent(count);
                 self.why.take();
                 if std::mem::take(&mut self.is_failing) {
-                    tracing::info!("the collector takes spans again");
+                    tracing::info!(name: "greylag.spans.accepted", "the collector takes spans again");
                 }
                 return;
             }
@@ -167,6 +167,7 @@ impl Work {
         self.counts.lost(lost, count);
         if !std::mem::replace(&mut self.is_failing, true) {
             tracing::warn!(
+                name: "greylag.spans.refused",
                 error,
                 spans = count,
                 "the collector took no spans: they are dropped until it does"

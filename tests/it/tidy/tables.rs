@@ -79,6 +79,24 @@ fn every_field_of_the_access_log_is_documented() {
         line::schema(),
         "print it anew: greylag schema --log"
     );
+    let sources = texts("src", &[".rs"]);
+    let mut events = 0;
+    // There the names are those of fields.
+    let told = sources
+        .iter()
+        .filter(|file| !file.path.ends_with("log/fields.rs"));
+    for file in told {
+        for name in file.text.split("name: \"greylag.").skip(1) {
+            let name = name.split('"').next().unwrap_or_default();
+            let row = format!("| `greylag.{name}` | ");
+            assert!(
+                document.contains(&row),
+                "docs/access-log.md has no row of {name}"
+            );
+            events += 1;
+        }
+    }
+    assert!(events > 20, "{events}");
     let causes = text("filters/src/cause.rs");
     let codes = quoted(&causes).filter(|word| word.split('.').count() == 3);
     for code in codes.collect::<BTreeSet<&str>>() {
