@@ -36,8 +36,9 @@ pub struct Body {
     pub wants_json: bool,
     /// `tools` is an array that is not empty.
     pub has_tools: bool,
-    /// The bytes of the values of `messages`, `prompt`, `input` and Triton's `text_input`.
-    pub prompt_bytes: u64,
+    /// The bytes of the values of what a model is to read, under whatever keys its server takes it; absent where there are
+    /// none.
+    pub prompt_bytes: Option<u64>,
     /// The values of the keys that were wanted, in that order: strings as read, numbers and booleans as written.
     /// Absent: null, an array, an object, or longer than [`LONGEST`].
     pub keys: Vec<Option<Box<str>>>,
@@ -73,7 +74,7 @@ fn read<'a>(
         ..Body::default()
     };
     let (mut echo, mut last_messages) = (false, &[][..]);
-    let (mut messages, mut prompt, mut input, mut text) = (0, 0, 0, 0);
+    let mut prompts = [None; PROMPTS.len()];
     for member in spans.members() {
         let key = member.key(body);
         let value = member.value(body);
@@ -87,14 +88,7 @@ fn read<'a>(
         } else if key.is("n") {
             facts.n = Cursor::new(value).count()?;
         } else if key.is("messages") {
-            messages = size;
             last_messages = value;
-        } else if key.is("prompt") {
-            prompt = size;
-        } else if key.is("input") {
-            input = size;
-        } else if key.is("text_input") {
-            text = size;
         } else if key.is("stream_options") {
             (facts.include_usage, facts.continuous_usage) = stream_options(member, value)?;
             facts.odd_options = !matches!(member.kind(), Kind::Object | Kind::Null);
@@ -105,6 +99,13 @@ fn read<'a>(
         } else {
             facts.wants_json |= form::asks_json(key, member, value)?;
         }
+        // What is one object holds options: Responses have a `text` that says the form of the answer.
+        let says = !matches!(member.kind(), Kind::Object | Kind::Null);
+        for (prompt, length) in PROMPTS.iter().zip(&mut prompts) {
+            if key.is(prompt) {
+                *length = says.then_some(size);
+            }
+        }
         for (wanted, kept) in wanted.iter().zip(&mut facts.keys) {
             if key.is(wanted) {
                 *kept = scalar(member, body);
@@ -112,10 +113,28 @@ fn read<'a>(
         }
     }
     facts.echoes = echo && form::ends_with_assistant(last_messages)?;
-    facts.prompt_bytes = messages + prompt + input + text;
+    let some = prompts.iter().any(Option::is_some);
+    facts.prompt_bytes = some.then(|| prompts.iter().flatten().sum());
     facts.spans = spans;
     Ok(facts)
 }
+
+/// The keys under which servers take what a model is to read: OpenAI's (chat, completions, Responses, embeddings), Anthropic's
+/// `system`, SGLang's `text`, TGI's `inputs`, Triton's `text_input`, and those of score and rerank.
+const PROMPTS: [&str; 12] = [
+    "messages",
+    "prompt",
+    "input",
+    "instructions",
+    "system",
+    "text",
+    "inputs",
+    "text_input",
+    "query",
+    "documents",
+    "text_1",
+    "text_2",
+];
 
 /// `[]`
 const EMPTY: usize = 2;
@@ -179,7 +198,7 @@ pub fn fuzz_facts(bytes: &[u8]) {
                 assert_eq!(body.stream, theirs.get("stream") == Some(&true.into()));
                 let n = theirs.get("n").and_then(serde_json::Value::as_u64);
                 assert_eq!(body.n, n);
-                assert!(body.prompt_bytes <= bytes.len() as u64);
+                assert!(body.prompt_bytes.unwrap_or_default() <= bytes.len() as u64);
             }
             Err(fault) => assert!(
                 matches!(fault.what, Flaw::Deep | Flaw::Members),

@@ -398,7 +398,7 @@ fn note_facts(exchange: &mut Exchange, facts: Option<&facts::Body>) {
         exchange.record.route,
         Route::TritonInfer | Route::ModelInfer | Route::ModelStreamInfer
     );
-    exchange.record.prompt_bytes = (!is_tensors).then_some(facts.prompt_bytes);
+    exchange.record.prompt_bytes = facts.prompt_bytes.filter(|_| !is_tensors);
 }
 
 fn framing(head: &RequestHeader, body: &Bytes, is_whole: bool) -> Framing {

@@ -19,7 +19,7 @@ fn the_facts_of_a_chat_request_are_read() {
     assert_eq!((body.include_usage, body.continuous_usage), (true, true));
     assert_eq!(
         body.prompt_bytes,
-        r#"[{"role":"user","content":"hi"}]"#.len() as u64
+        Some(r#"[{"role":"user","content":"hi"}]"#.len() as u64)
     );
     assert_eq!(
         body.keys,
@@ -44,7 +44,7 @@ fn what_is_absent_or_of_another_kind_is_no_fact() {
     );
     assert_eq!(
         (odd.include_usage, odd.continuous_usage, odd.prompt_bytes),
-        (false, false, 0)
+        (false, false, None)
     );
     assert_eq!(read(r#"{"n":1.0}"#, &[]).n, None);
     assert!(!read(r#"{"stream":1}"#, &[]).stream);
@@ -62,7 +62,7 @@ fn of_duplicate_keys_the_last_counts() {
     assert_eq!(body.model.as_deref(), Some("b"));
     assert_eq!(
         (body.stream, body.include_usage, body.prompt_bytes),
-        (false, false, 3)
+        (false, false, Some(3))
     );
     assert_eq!(body.keys, [None]);
     assert_eq!(read(r#"{"model":"a","model":7}"#, &[]).model, None);
@@ -103,11 +103,22 @@ fn a_wanted_key_is_text_a_number_or_a_boolean() {
 
 #[test]
 fn the_prompt_is_measured_in_all_its_forms() {
-    let check = |json: &str, bytes: u64| assert_eq!(read(json, &[]).prompt_bytes, bytes, "{json}");
-    check(r#"{"prompt":"abc"}"#, 5);
-    check(r#"{"prompt":["a","b"]}"#, 9);
-    check(r#"{"input": "x" }"#, 3);
-    check(r#"{"messages":[],"prompt":"a","input":[1]}"#, 8);
+    let check = |json: &str, bytes: Option<u64>| {
+        assert_eq!(read(json, &[]).prompt_bytes, bytes, "{json}");
+    };
+    check(r#"{"prompt":"abc"}"#, Some(5));
+    check(r#"{"prompt":["a","b"]}"#, Some(9));
+    check(r#"{"input": "x" }"#, Some(3));
+    check(r#"{"messages":[],"prompt":"a","input":[1]}"#, Some(8));
+    check(r#"{"query":"q","documents":["d"]}"#, Some(8));
+    check(r#"{"text_1":"a","text_2":["b"]}"#, Some(8));
+    check(r#"{"text":"sglang"}"#, Some(8));
+    check(
+        r#"{"input":"x","text":{"format":{"type":"text"}}}"#,
+        Some(3),
+    );
+    check(r#"{"prompt":"a","prompt":null}"#, None);
+    check(r#"{"model":"m"}"#, None);
 }
 
 #[test]
@@ -149,7 +160,7 @@ fn a_long_prompt_is_read_whole() {
     assert_eq!(body.model.as_deref(), Some("m"));
     assert_eq!(
         body.prompt_bytes,
-        prompt.len() as u64 + "[{\"content\":\"\"}]".len() as u64
+        Some(prompt.len() as u64 + "[{\"content\":\"\"}]".len() as u64)
     );
 }
 

@@ -35,7 +35,7 @@ fn generate_takes_parameters_beside_its_inputs() {
     assert_eq!(request.sequence, Some(SequenceId::Text("s".into())));
     assert!(request.starts_sequence && !request.ends_sequence);
     let body = scan(Some("m"), None, br#"{"text_input":"hi"}"#, &[]).expect("JSON");
-    assert_eq!(body.prompt_bytes, 4);
+    assert_eq!(body.prompt_bytes, Some(4));
 }
 
 #[test]
