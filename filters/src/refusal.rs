@@ -14,6 +14,8 @@ use crate::grpc::{Status, percent_encoded};
 pub enum Family {
     /// OpenAI's error object.
     OpenAi,
+    /// Anthropic's.
+    Anthropic,
     /// Triton's one text.
     Triton,
     /// A status and a message in a head or trailer.
@@ -45,6 +47,10 @@ pub fn write(family: Family, code: &str, message: &str, http: u16) -> Refusal {
             "param": null,
             "code": code,
         }})),
+        Family::Anthropic => json(serde_json::json!({
+            "type": "error",
+            "error": { "type": anthropic_kind(http), "message": message },
+        })),
         Family::Triton => json(serde_json::json!({ "error": message })),
         Family::Grpc => Refusal::Call {
             status: Status::of_refusal(http),
@@ -58,6 +64,17 @@ fn kind(http: u16) -> &'static str {
     match http {
         400..=499 => "invalid_request_error",
         _ => "server_error",
+    }
+}
+
+/// Anthropic's `type`, by its table of errors; 503 is overload, as vLLM has it on this route.
+fn anthropic_kind(http: u16) -> &'static str {
+    match http {
+        413 => "request_too_large",
+        400..=499 => "invalid_request_error",
+        503 => "overloaded_error",
+        504 => "timeout_error",
+        _ => "api_error",
     }
 }
 
@@ -85,6 +102,17 @@ mod tests {
                 "code": "memory_spent",
             }})
         );
+        for (http, kind) in [
+            (400, "invalid_request_error"),
+            (413, "request_too_large"),
+            (503, "overloaded_error"),
+            (502, "api_error"),
+        ] {
+            assert_eq!(
+                body(Family::Anthropic, "no", http),
+                serde_json::json!({"type": "error", "error": {"type": kind, "message": "no"}})
+            );
+        }
         let kind = body(Family::OpenAi, "no", 400)["error"]["type"].clone();
         assert_eq!(kind, "invalid_request_error");
         assert_eq!(
@@ -105,6 +133,7 @@ mod tests {
         let check = |path: &str, family: Family| assert_eq!(Route::of(path).family(), family);
         check("/v1/chat/completions", Family::OpenAi);
         check("/v1/models", Family::OpenAi);
+        check("/v1/messages", Family::Anthropic);
         check("/v2/models/a/infer", Family::Triton);
         check("/v2/models/a/generate", Family::Triton);
         check("/v2/models/a/generate_stream", Family::Triton);

@@ -118,23 +118,8 @@ impl Route {
     /// The shape in which its callers expect a refusal.
     pub fn family(self) -> Family {
         match self {
-            Route::TritonInfer | Route::TritonGenerate | Route::TritonGenerateStream => {
-                Family::Triton
-            }
-            Route::ModelInfer | Route::ModelStreamInfer => Family::Grpc,
-            Route::Declared(dialect) => dialect.family(),
-            Route::ChatCompletions
-            | Route::Completions
-            | Route::Responses
-            | Route::Embeddings
-            | Route::Score
-            | Route::Rerank
-            | Route::Audio
-            | Route::Messages
-            | Route::Generate
-            | Route::LlamaCompletion
-            | Route::GenerateStream
-            | Route::Other => Family::OpenAi,
+            Route::ModelStreamInfer => Family::Grpc,
+            other => other.dialect().map_or(Family::OpenAi, Dialect::family),
         }
     }
 

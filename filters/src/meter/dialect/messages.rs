@@ -23,7 +23,7 @@ pub(super) const GRAMMAR: Grammar = Grammar {
     body: Body::Json,
     ends_with_body: false,
     takes_usage_option: false,
-    family: Family::OpenAi,
+    family: Family::Anthropic,
 };
 
 /// The running totals of one message.
