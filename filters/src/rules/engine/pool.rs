@@ -15,7 +15,7 @@ use crate::units::Period;
 #[serde(deny_unknown_fields, default)]
 #[schemars(rename = "Pool")]
 pub struct PoolRule {
-    /// Requests under way at a time, of all workers together; for one more it counts as an engine that answers 503: its split
+    /// Requests under way at a time, of all workers together, at each of `url` and `grpc`; for one more it counts as an engine that answers 503: its split
     /// may send that one elsewhere, else the caller is answered 503. At least 1. Default: no limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<u32>,
