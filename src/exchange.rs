@@ -10,7 +10,9 @@ use std::time::{Duration, Instant, SystemTime};
 use greylag_filters::draw::Draw;
 use greylag_filters::meter::Offset;
 use greylag_filters::outcome::{self, End};
+use greylag_filters::success;
 use greylag_filters::trace::{self, Kept};
+use http::Method;
 use pingora_http::RequestHeader;
 
 use crate::record::{MAX_TEXT, Record, bounded};
@@ -206,6 +208,10 @@ impl Drop for Exchange {
             self.sse,
             self.record.figures.as_ref(),
         );
+        let (outcome, figures) = (self.record.outcome, self.record.figures.as_ref());
+        // A preflight, a page and a tunnel answer no request for inference.
+        let is_judged = self.record.route.is_inference() && self.record.method == Method::POST;
+        self.record.success = is_judged.then(|| success::of(outcome, figures));
         self.record.kept = self.kept();
         self.record.timeline.settle();
         self.telemetry

@@ -7,12 +7,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use greylag_filters::feedback::LONGEST_ID;
 use greylag_filters::grpc::Status;
 use greylag_filters::meter::{Figures, Metered, Offset, StreamTally};
 use greylag_filters::outcome::{End, Outcome};
 use greylag_filters::route::Route;
 use greylag_filters::rules::How;
 use greylag_filters::rules::engine::Kind;
+use greylag_filters::success::Use;
 use greylag_filters::trace::{Kept, Trace};
 use greylag_filters::traffic::Class;
 
@@ -76,6 +78,8 @@ pub struct Record {
     pub end: End,
     /// What became of it.
     pub outcome: Outcome,
+    /// Whether the answer was of use, before anybody else judged it; of a `POST` to an inference route alone.
+    pub success: Option<Use>,
     /// Why Greylag answered itself, or cut the answer.
     pub reason: Option<Reason>,
 
@@ -134,6 +138,7 @@ impl Default for Record {
             is_tunnel: false,
             end: End::Refused,
             outcome: Outcome::Refused,
+            success: None,
             reason: Some(Reason::Internal),
             request_bytes: 0,
             answer_bytes: 0,
@@ -217,6 +222,9 @@ impl Requests {
 
 /// The longest text that is kept of what a caller sent, in bytes.
 pub const MAX_TEXT: usize = 256;
+
+// A caller can name every exchange that it judges.
+const _: () = assert!(LONGEST_ID == MAX_TEXT);
 
 /// The longest `tracestate` that is kept: what every participant must be able to pass on.
 pub const MAX_STATE: usize = 512;

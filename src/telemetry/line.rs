@@ -1,16 +1,20 @@
 //! A record as people and programs read it: one JSON object.
 //!
-//! In: a record. Out: the access log's line, and an entry of `/v1/exchanges`, which are the same but for the timeline.
+//! In: a record. Out: the access log's line, and an entry of `/v1/exchanges`, which are the same but for the timeline and what
+//! was judged.
 //! What is not known is not there. Times are seconds.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
+use greylag_filters::feedback::Heard;
 use greylag_filters::grpc::Status;
 use greylag_filters::meter::{FinishReasons, Metered};
+use greylag_filters::success::Use;
 use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
 
+use super::ring::Entry;
 use crate::record::{Record, Requests, Timeline};
 
 /// Appends the record's log line.
@@ -23,9 +27,49 @@ pub fn write(record: &Record, out: &mut Vec<u8>) {
     }
 }
 
-/// The record as a JSON value, with its timeline.
-pub fn entry(record: &Record) -> serde_json::Value {
-    serde_json::to_value(Line::of(record, Some(&record.timeline))).unwrap_or_default()
+/// The record as a JSON value, with its timeline and what is judged of it by now.
+pub fn entry(entry: &Entry) -> serde_json::Value {
+    let record = &entry.record;
+    let shown = Shown {
+        line: Line::of(record, Some(&record.timeline)),
+        judged: Judged::of(entry),
+    };
+    serde_json::to_value(shown).unwrap_or_default()
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    line: Line<'a>,
+    #[serde(flatten)]
+    judged: Judged<'a>,
+}
+
+/// Whether an exchange was of use, by what is known by now.
+#[derive(Debug, Serialize)]
+pub struct Judged<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    success: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flaw: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    feedback: Option<&'a Heard>,
+}
+
+impl<'a> Judged<'a> {
+    /// What is known of an exchange that the ring holds.
+    pub fn of(entry: &'a Entry) -> Self {
+        let (success, flaw) = match entry.success {
+            None | Some(Use::Open) => (None, None),
+            Some(Use::Good) => (Some(true), None),
+            Some(Use::Bad(flaw)) => (Some(false), Some(flaw.label())),
+        };
+        Judged {
+            success,
+            flaw,
+            feedback: entry.heard.as_deref(),
+        }
+    }
 }
 
 #[derive(Serialize)]

@@ -6,7 +6,12 @@ use super::tree::{text, texts};
 
 #[test]
 fn the_metrics_page_is_documented_name_by_name() {
-    let files = ["metrics.rs", "metrics/engines.rs", "metrics/spans.rs"];
+    let files = [
+        "metrics.rs",
+        "metrics/engines.rs",
+        "metrics/spans.rs",
+        "metrics/success.rs",
+    ];
     let code: String = files
         .iter()
         .map(|file| text(&format!("src/telemetry/{file}")))
