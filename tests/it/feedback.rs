@@ -1,4 +1,5 @@
 //! Whether answers were of use: judged when they end, and by their callers.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 #[path = "feedback/bounds.rs"]
 mod bounds;
