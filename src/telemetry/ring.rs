@@ -5,6 +5,7 @@
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 use std::sync::Arc;
 
 use greylag_filters::feedback::{Feedback, Full, Heard, Id};
@@ -25,6 +26,8 @@ pub struct Ring {
 struct Inner {
     // 0 <= bytes <= limit; the sum of the weights of `entries`
     bytes: u64,
+    // the number of the oldest entry; they are numbered as they come
+    first: u64,
     entries: VecDeque<Entry>,
 }
 
@@ -97,36 +100,23 @@ impl Ring {
     /// There is no such exchange, or it takes no more metrics; nothing has changed then.
     pub fn hear(&self, feedback: Feedback) -> Result<Taken, NotTaken> {
         let hash = hash(feedback.request_id.as_str());
-        let mut left = Vec::new();
-        let mut inner = self.inner.lock();
-        let found = inner
-            .entries
-            .iter_mut()
-            .rev()
-            .filter(|entry| entry.hash == hash)
-            .find_map(|entry| {
-                let before = entry.success?;
-                entry
-                    .is_called(&feedback.request_id)
-                    .then_some((entry, before))
-            });
-        let Some((entry, before)) = found else {
-            return Err(NotTaken::Unknown);
-        };
-        let size_before = entry.said();
-        let is_negative = feedback.value.is_negative();
-        let heard = entry.heard.get_or_insert_default();
-        if let Err(Full) = Arc::make_mut(heard).hear(feedback.metric, feedback.value) {
-            return Err(NotTaken::Full(heard.clone()));
+        let mut end = u64::MAX;
+        loop {
+            let mut left = Vec::new();
+            // Let go of between two looks, since every exchange that ends waits for it.
+            let mut inner = self.inner.lock();
+            end = end.min(inner.next());
+            let start = end.saturating_sub(AT_A_LOOK).max(inner.first);
+            if start >= end {
+                return Err(NotTaken::Unknown);
+            }
+            if let Some(place) = inner.find(start..end, hash, &feedback.request_id) {
+                let taken = inner.hear(place, feedback);
+                inner.make_room(self.limit, &mut left);
+                return taken;
+            }
+            end = start;
         }
-        entry.success = Some(before.heard(is_negative));
-        let taken = Taken {
-            entry: entry.clone(),
-            before,
-        };
-        inner.bytes = inner.bytes - size_before + taken.entry.said();
-        inner.make_room(self.limit, &mut left);
-        Ok(taken)
     }
 
     /// The newest `most` records that `wanted` accepts, newest first.
@@ -151,13 +141,48 @@ impl Ring {
     }
 }
 
+/// How many entries are looked at in one hold of the lock.
+const AT_A_LOOK: u64 = 1024;
+
 impl Inner {
+    // The number of the entry that comes next.
+    fn next(&self) -> u64 {
+        self.first + self.entries.len() as u64
+    }
+
+    // The place of the newest judged exchange of that id among the entries of these numbers.
+    fn find(&self, numbers: Range<u64>, hash: u64, id: &Id) -> Option<usize> {
+        let place = |number: u64| usize::try_from(number.saturating_sub(self.first)).ok();
+        let (start, end) = (place(numbers.start)?, place(numbers.end)?);
+        let mut among = self.entries.range(start..end.min(self.entries.len()));
+        let found = among.rposition(|entry| {
+            entry.hash == hash && entry.success.is_some() && entry.is_called(id)
+        });
+        found.map(|found| start + found)
+    }
+
+    fn hear(&mut self, place: usize, feedback: Feedback) -> Result<Taken, NotTaken> {
+        let entry = self.entries.get_mut(place).ok_or(NotTaken::Unknown)?;
+        let before = entry.success.ok_or(NotTaken::Unknown)?;
+        let said_before = entry.said();
+        let is_negative = feedback.value.is_negative();
+        let heard = entry.heard.get_or_insert_default();
+        if let Err(Full) = Arc::make_mut(heard).hear(feedback.metric, feedback.value) {
+            return Err(NotTaken::Full(heard.clone()));
+        }
+        entry.success = Some(before.heard(is_negative));
+        let entry = entry.clone();
+        self.bytes = self.bytes - said_before + entry.said();
+        Ok(Taken { entry, before })
+    }
+
     // The oldest leave until the others hold at most so many bytes.
     fn make_room(&mut self, most: u64, left: &mut Vec<Entry>) {
         while self.bytes > most {
             let Some(oldest) = self.entries.pop_front() else {
                 break;
             };
+            self.first += 1;
             self.bytes -= oldest.weight();
             left.push(oldest);
         }

@@ -92,6 +92,43 @@ fn the_newest_judged_exchange_of_an_id_is_meant() {
 }
 
 #[test]
+fn among_thousands_the_newest_of_an_id_is_found_wherever_it_stands() {
+    const MANY: u64 = 3 * AT_A_LOOK + 7;
+    let ring = Ring::new(1 << 30);
+    // Each id twice; the second is meant.
+    for id in (0..MANY).chain(0..MANY) {
+        push(&ring, id);
+    }
+    let ends = [
+        0,
+        1,
+        MANY - 1,
+        MANY - AT_A_LOOK,
+        MANY - AT_A_LOOK - 1,
+        6,
+        7,
+        8,
+    ];
+    for id in ends {
+        say(&ring, id, "a", "false").unwrap();
+    }
+    let heard = ring.entries(usize::MAX, |_| true);
+    let heard = heard
+        .iter()
+        .zip(0..)
+        .filter(|(entry, _)| entry.heard.is_some());
+    let mut places: Vec<u64> = heard.map(|(_, place)| MANY - 1 - place).collect();
+    places.reverse();
+    let mut expected = ends;
+    expected.sort_unstable();
+    assert_eq!(places, expected);
+    assert!(matches!(
+        say(&ring, MANY, "a", "true"),
+        Err(NotTaken::Unknown)
+    ));
+}
+
+#[test]
 fn a_metric_too_many_changes_nothing() {
     let ring = Ring::new(1 << 20);
     push(&ring, 1);
