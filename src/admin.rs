@@ -4,8 +4,10 @@
 //! handler. A GET never changes anything. Exchanges go on untouched, whatever is asked here: the API has a thread of its
 //! own.
 
+pub mod body;
 pub mod engines;
 pub mod exchanges;
+pub mod feedback;
 pub mod guard;
 pub mod problem;
 pub mod query;
@@ -18,13 +20,13 @@ use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{HeaderValue, header};
 use axum::middleware;
 use axum::response::Response;
-use axum::routing::get;
+use axum::routing::{get, post};
 
 use crate::side::{Peer, Side, Sides};
 use guard::Guard;
 use problem::{Code, Problem};
 
-/// The longest body of a request to the API, in bytes.
+/// The longest body of a request to the API, in bytes, where its path says no other.
 pub const LONGEST: usize = 1 << 20;
 
 /// Serves until polled no more.
@@ -50,6 +52,10 @@ pub fn router(sides: Sides, address: SocketAddr) -> Router {
         .route("/v1/engines", get(engines::list))
         .route("/v1/exchanges", get(exchanges::list))
         .route("/v1/exchanges/{id}", get(exchanges::one))
+        .route(
+            "/v1/feedback",
+            post(feedback::hear).layer(DefaultBodyLimit::max(feedback::LONGEST)),
+        )
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(DefaultBodyLimit::max(LONGEST))
@@ -66,7 +72,7 @@ async fn not_found(request: Request) -> Problem {
     Problem::new(
         Code::NotFound,
         format!(
-            "there is nothing at {path:?}; there are /v1/rules, /v1/engines, /v1/exchanges and /v1/exchanges/ID"
+            "there is nothing at {path:?}; there are /v1/rules, /v1/engines, /v1/exchanges, /v1/exchanges/ID and /v1/feedback"
         ),
     )
 }

@@ -10,8 +10,10 @@ use std::time::{Duration, Instant, SystemTime};
 use greylag_filters::draw::Draw;
 use greylag_filters::meter::Offset;
 use greylag_filters::outcome::{self, End};
+use greylag_filters::success;
 use greylag_filters::trace::{self, Kept};
 use greylag_filters::units::Share;
+use http::Method;
 use pingora_http::RequestHeader;
 
 use crate::record::{Logged, MAX_TEXT, Record, bounded};
@@ -78,6 +80,8 @@ pub struct Exchange {
     pub connecting: Duration,
     /// Whether the answer is a stream of server-sent events.
     pub sse: bool,
+    /// Whether the answer says where its end is.
+    pub is_framed: bool,
     seed: u64,
     start: Instant,
     // how long the process had run by then
@@ -121,6 +125,7 @@ impl Exchange {
             record,
             connecting: Duration::ZERO,
             sse: false,
+            is_framed: true,
             seed: origin.boot(),
             start,
             born,
@@ -213,12 +218,18 @@ impl Drop for Exchange {
             .insert(ended.unwrap_or_else(|| self.now()));
         let lost = self.pulse.lost(self.born + ended).saturating_sub(self.lost);
         self.record.stalled = Some(lost).filter(|lost| !lost.is_zero());
+        let figures = self.record.figures.as_ref();
+        self.record.end = outcome::end(self.record.end, self.is_framed, figures);
         self.record.outcome = outcome::classify(
             self.record.end,
             self.record.engine_status,
             self.sse,
             self.record.figures.as_ref(),
         );
+        let (outcome, figures) = (self.record.outcome, self.record.figures.as_ref());
+        // A preflight, a page and a tunnel answer no request for inference.
+        let is_judged = self.record.route.is_inference() && self.record.method == Method::POST;
+        self.record.success = is_judged.then(|| success::of(outcome, figures));
         self.record.kept = self.kept();
         self.record.logged = self.logged();
         self.record.timeline.settle();

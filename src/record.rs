@@ -8,12 +8,14 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use greylag_filters::cause::{self, Cause, Over};
+use greylag_filters::feedback::LONGEST_ID;
 use greylag_filters::grpc::Status;
 use greylag_filters::meter::{Figures, Metered, Offset, StreamTally};
 use greylag_filters::outcome::{End, Outcome};
 use greylag_filters::route::Route;
 use greylag_filters::rules::How;
 use greylag_filters::rules::engine::Kind;
+use greylag_filters::success::Use;
 use greylag_filters::trace::{Kept, Trace};
 use greylag_filters::traffic::Class;
 use greylag_filters::units::Share;
@@ -78,6 +80,8 @@ pub struct Record {
     pub end: End,
     /// What became of it.
     pub outcome: Outcome,
+    /// Whether the answer was of use, before anybody else judged it; of a `POST` to an inference route alone.
+    pub success: Option<Use>,
     /// Why Greylag answered itself, or cut the answer.
     pub reason: Option<Reason>,
 
@@ -138,6 +142,7 @@ impl Default for Record {
             is_tunnel: false,
             end: End::Refused,
             outcome: Outcome::Refused,
+            success: None,
             reason: Some(Reason::Internal),
             request_bytes: 0,
             answer_bytes: 0,
@@ -197,6 +202,9 @@ impl Record {
             end: self.end,
             reason: self.reason,
             engine_status: self.engine_status,
+            stream_status: self.figures.as_ref().and_then(stream_status),
+            // Of many requests in one call each has a time of its own.
+            is_sent: self.times.written.is_some() || self.requests.is_some(),
             is_answered: self.times.head.is_some(),
         })
     }
@@ -204,6 +212,15 @@ impl Record {
     fn since_written(&self, at: Offset) -> Option<Duration> {
         at.checked_sub(self.times.written?)
     }
+}
+
+// What an error within an answer says as a status of HTTP: its code, or its type where that alone says it.
+fn stream_status(figures: &Figures) -> Option<u16> {
+    const BAD_REQUEST: [&str; 2] = ["invalid_request_error", "BadRequestError"];
+    let error = figures.error.as_ref()?;
+    let code = error.code.as_ref().and_then(|code| code.parse().ok());
+    let kind = error.kind.as_deref();
+    code.or(kind.filter(|kind| BAD_REQUEST.contains(kind)).map(|_| 400))
 }
 
 /// Whether an exchange is logged.
@@ -254,6 +271,9 @@ impl Requests {
 
 /// The longest text that is kept of what a caller sent, in bytes.
 pub const MAX_TEXT: usize = 256;
+
+// A caller can name every exchange that it judges.
+const _: () = assert!(LONGEST_ID == MAX_TEXT);
 
 /// The longest `tracestate` that is kept: what every participant must be able to pass on.
 pub const MAX_STATE: usize = 512;

@@ -40,6 +40,7 @@ use crate::snapshot::Store;
 use crate::stall::Pulse;
 use crate::telemetry::Telemetry;
 use crate::upstream::{Pool, Pools};
+use body::Body;
 use caller::Caller;
 use client::Client;
 use cut::Cut;
@@ -122,6 +123,27 @@ pub async fn carry(worker: &Worker, client: &mut Client, cut: &mut Cut) -> bool 
     may_go_on
 }
 
+// The body, before a call's own deadline.
+async fn body_in_time(
+    worker: &Worker,
+    exchange: &mut Exchange,
+    client: &mut Client,
+    cut: &mut Cut,
+) -> Result<Body, Stop> {
+    let due = match (call::is_grpc(client.head()), &*client) {
+        (true, Client::H2(_)) => call::deadline(client.head())?,
+        _ => None,
+    };
+    let Some(due) = due.map(|due| exchange.at(due)) else {
+        return body::take(worker, exchange, client, cut).await;
+    };
+    tokio::select! {
+        biased;
+        body = body::take(worker, exchange, client, cut) => body,
+        () = tokio::time::sleep_until(due) => Err(Stop::Overdue),
+    }
+}
+
 async fn steps(
     worker: &Worker,
     exchange: &mut Exchange,
@@ -131,11 +153,11 @@ async fn steps(
     trace::begin(exchange, &client.head().headers);
     head::admit(client.head()).inspect_err(|_| client.close_after())?;
     exchange.caller.admit()?;
-    let body = body::take(worker, exchange, client, cut).await?;
+    let body = body_in_time(worker, exchange, client, cut).await?;
     if health::is_ours(client.head(), &body) {
         return health::answer(worker, exchange, client).await;
     }
-    let request = request::plan(worker, exchange, client.head(), body)?;
+    let request = request::plan(worker, exchange, client.head(), body).await?;
     if let (true, Client::H2(client)) = (request.is_grpc, &mut *client) {
         return call::carry(worker, exchange, client, cut, request).await;
     }

@@ -1,7 +1,7 @@
 //! Where records go when exchanges end: metrics, the log, spans and the ring.
 //!
-//! In: one [`Record`] an exchange. Out: the metrics page, log lines, spans, the list of the last exchanges. Nothing here can
-//! slow an exchange: what is full drops, and counts what it drops.
+//! In: one [`Record`] an exchange, and what its caller says of it later. Out: the metrics page, log lines, spans, the list of the
+//! last exchanges. Nothing here can slow an exchange: what is full drops, and counts what it drops.
 
 pub mod line;
 pub mod log;
@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use greylag_filters::feedback::Feedback;
 use greylag_filters::meter::{Metered, Unmetered};
 
 use crate::config::Otlp;
@@ -25,7 +26,7 @@ use log::Log;
 use metrics::Metrics;
 pub use metrics::{Gaps, Levels};
 use models::Models;
-use ring::Ring;
+use ring::{Entry, NotTaken, Ring, Taken};
 use spans::Spans;
 
 /// The sinks of records.
@@ -80,8 +81,23 @@ impl Telemetry {
         if record.kept.is_some() {
             self.spans.push(&record);
         }
-        self.ring.push(record);
+        self.ring.push(record, model);
         self.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// A caller has judged an exchange; what is known of it by now.
+    ///
+    /// # Errors
+    /// It is not in the ring, or takes no more metrics; nothing has changed then.
+    pub fn feedback(&self, feedback: Feedback) -> Result<Entry, NotTaken> {
+        let (metric, value) = (feedback.metric.clone(), feedback.value);
+        let Taken { entry, before } = self.ring.hear(feedback)?;
+        let success = &self.metrics.success;
+        success.heard(&metric, value);
+        if let Some(now) = entry.success {
+            success.turned(&entry.record, &entry.model, before, now);
+        }
+        Ok(entry)
     }
 
     /// The gaps between the token events of one stream; noting one takes no lock.

@@ -33,6 +33,8 @@ mod drain;
 mod engines;
 #[path = "it/exchanges.rs"]
 mod exchanges;
+#[path = "it/feedback.rs"]
+mod feedback;
 #[path = "it/figures.rs"]
 mod figures;
 #[path = "it/forwarded.rs"]

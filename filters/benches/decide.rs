@@ -6,6 +6,7 @@ use std::net::IpAddr;
 use criterion::Criterion;
 use greylag_filters::draw::Draw;
 use greylag_filters::facts;
+use greylag_filters::feedback;
 use greylag_filters::meter::Offset;
 use greylag_filters::route::Route;
 use greylag_filters::rules::{Request, Rules, Ruleset, compile};
@@ -71,6 +72,7 @@ fn main() {
         r#"{"model":"llama","user":"7d9f1c52-user"}"#,
     );
     trace(&mut criterion);
+    heard(&mut criterion);
     criterion.final_summary();
 }
 
@@ -104,6 +106,14 @@ fn trace(criterion: &mut Criterion) {
     headers.insert("b3", HeaderValue::from_static(b3));
     criterion.bench_function("trace/b3", |bencher| {
         bencher.iter(|| trace::begin(black_box(&headers), [7; 24], || false));
+    });
+}
+
+// A caller's judgement, read from its body.
+fn heard(criterion: &mut Criterion) {
+    let body = br#"{"request_id":"req-0123456789abcdef","metric":"thumbs","value":false}"#;
+    criterion.bench_function("feedback/read", |bencher| {
+        bencher.iter(|| feedback::read(black_box(body)));
     });
 }
 

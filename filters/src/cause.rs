@@ -39,8 +39,10 @@ pub enum Root {
     EngineDied,
     /// The engine answered with an error of its own.
     EngineFailed,
-    /// The engine took longer than its timeouts allow, or the caller's deadline.
+    /// The engine took longer than its timeouts allow.
     EngineSlow,
+    /// The caller's own deadline passed, which may be any.
+    Deadline,
     /// What the engine sent makes no sense.
     EngineGarbage,
     /// The engine was known to be down.
@@ -63,12 +65,13 @@ pub enum Root {
 
 impl Root {
     /// All of them.
-    pub const ALL: [Root; 14] = [
+    pub const ALL: [Root; 15] = [
         Root::EngineUnreachable,
         Root::EngineOverloaded,
         Root::EngineDied,
         Root::EngineFailed,
         Root::EngineSlow,
+        Root::Deadline,
         Root::EngineGarbage,
         Root::EngineUnhealthy,
         Root::ClientGone,
@@ -88,6 +91,7 @@ impl Root {
             Root::EngineDied => "engine_died",
             Root::EngineFailed => "engine_failed",
             Root::EngineSlow => "engine_slow",
+            Root::Deadline => "deadline",
             Root::EngineGarbage => "engine_garbage",
             Root::EngineUnhealthy => "engine_unhealthy",
             Root::ClientGone => "client_gone",
@@ -106,6 +110,7 @@ impl Root {
             | Root::BadRequest
             | Root::Limits
             | Root::EngineOverloaded
+            | Root::Deadline
             | Root::Shutdown
             | Root::FaultInjected => Grade::Warn,
             Root::EngineUnreachable
@@ -147,6 +152,10 @@ pub struct Over {
     pub reason: Option<Reason>,
     /// The engine's status, that of a call of gRPC as one of HTTP's.
     pub engine_status: Option<u16>,
+    /// The status that an error within the answer names, as one of HTTP's.
+    pub stream_status: Option<u16>,
+    /// The engine had the whole request.
+    pub is_sent: bool,
     /// An answer had begun.
     pub is_answered: bool,
 }
@@ -163,14 +172,18 @@ pub fn of(over: &Over) -> Option<Cause> {
         Outcome::Drained => cause(Root::Shutdown, "greylag.shutdown.drained"),
         Outcome::Refused => Some(refused(over.reason.unwrap_or(Reason::Internal))),
         Outcome::Timeout => match (over.reason, over.end) {
-            (Some(Reason::DeadlineExceeded), _) => {
-                cause(Root::EngineSlow, "engine.timeout.deadline")
-            }
+            (Some(Reason::DeadlineExceeded), _) => cause(Root::Deadline, "client.call.deadline"),
+            _ if !over.is_sent => cause(Root::BadRequest, "client.request.timeout"),
             (_, End::FirstByteTimeout) => cause(Root::EngineSlow, "engine.timeout.first_byte"),
             (_, End::IdleTimeout) => cause(Root::EngineSlow, "engine.timeout.idle"),
             _ => cause(Root::EngineSlow, "engine.timeout.total"),
         },
-        Outcome::ErrorInStream => cause(Root::EngineFailed, "engine.stream.error"),
+        // What would have been refused as a whole, had it been found sooner.
+        Outcome::ErrorInStream => match over.stream_status {
+            Some(429 | 503) => cause(Root::EngineOverloaded, "engine.stream.overloaded"),
+            Some(400..=499) => cause(Root::BadRequest, "engine.stream.rejected"),
+            _ => cause(Root::EngineFailed, "engine.stream.error"),
+        },
         Outcome::Truncated => match over.end {
             End::EngineClosed => cause(Root::EngineDied, "engine.stream.closed"),
             _ => cause(Root::EngineDied, "engine.stream.unterminated"),
@@ -227,7 +240,7 @@ fn refused(reason: Reason) -> Cause {
         Reason::FirstByteTimeout => cause(Root::EngineSlow, "engine.timeout.first_byte"),
         Reason::IdleTimeout => cause(Root::EngineSlow, "engine.timeout.idle"),
         Reason::TotalTimeout => cause(Root::EngineSlow, "engine.timeout.total"),
-        Reason::DeadlineExceeded => cause(Root::EngineSlow, "engine.timeout.deadline"),
+        Reason::DeadlineExceeded => cause(Root::Deadline, "client.call.deadline"),
         Reason::NoApiKey => cause(Root::Configuration, "greylag.config.no_api_key"),
         Reason::NoGrpc => cause(Root::Configuration, "greylag.config.no_grpc"),
         Reason::LoopDetected => cause(Root::Configuration, "greylag.config.loop"),
@@ -246,6 +259,8 @@ mod tests {
             end,
             reason: None,
             engine_status: None,
+            stream_status: None,
+            is_sent: true,
             is_answered: false,
         }
     }
@@ -287,12 +302,25 @@ mod tests {
         check(over(Outcome::EngineError, End::Unreachable), away);
         let error = Some(("error", "engine_failed", "engine.stream.error"));
         check(over(Outcome::ErrorInStream, End::Complete), error);
+        let in_stream = |status| Over {
+            stream_status: Some(status),
+            ..over(Outcome::ErrorInStream, End::Complete)
+        };
+        check(in_stream(500), error);
+        check(
+            in_stream(400),
+            Some(("warn", "bad_request", "engine.stream.rejected")),
+        );
+        check(
+            in_stream(503),
+            Some(("warn", "engine_overloaded", "engine.stream.overloaded")),
+        );
         let cut = Some(("error", "engine_died", "engine.stream.closed"));
         check(over(Outcome::Truncated, End::EngineClosed), cut);
         let garbage = Some(("error", "engine_garbage", "engine.answer.garbage"));
         let reset = over(Outcome::EngineReset, End::EngineReset);
         check(because(Reason::EngineGarbage, reset), garbage);
-        let slow = Some(("error", "engine_slow", "engine.timeout.deadline"));
+        let slow = Some(("warn", "deadline", "client.call.deadline"));
         let late = over(Outcome::Timeout, End::TotalTimeout);
         check(because(Reason::DeadlineExceeded, late), slow);
         let limit = Some(("warn", "limits", "greylag.limit.memory"));

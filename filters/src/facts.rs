@@ -23,9 +23,9 @@ pub struct Body {
     pub user: Option<Box<str>>,
     /// `n`, the number of choices asked for.
     pub n: Option<u64>,
-    /// `stream_options.include_usage` is true.
+    /// `stream_options.include_usage` is there, and neither false nor null.
     pub include_usage: bool,
-    /// `stream_options.continuous_usage_stats` is true.
+    /// The same of `stream_options.continuous_usage_stats`.
     pub continuous_usage: bool,
     /// `stream_options` is there, but neither an object nor null.
     pub odd_options: bool,
@@ -139,15 +139,30 @@ const PROMPTS: [&str; 12] = [
 /// `[]`
 const EMPTY: usize = 2;
 
+/// Servers take 1, "true", "on" and more for a yes; whoever says anything but no has asked, whatever comes of it.
+fn says_yes(cursor: &mut Cursor<'_>) -> Result<bool, Fault> {
+    Ok(match cursor.kind()? {
+        Kind::Bool => cursor.is_true()?,
+        Kind::Null => {
+            cursor.skip()?;
+            false
+        }
+        Kind::String | Kind::Number | Kind::Array | Kind::Object => {
+            cursor.skip()?;
+            true
+        }
+    })
+}
+
 /// `include_usage` and `continuous_usage_stats`.
 fn stream_options(member: &Member, value: &[u8]) -> Result<(bool, bool), Fault> {
     let (mut include, mut continuous) = (false, false);
     if member.kind() == Kind::Object {
         Cursor::new(value).object(|cursor, key| {
             if key.is("include_usage") {
-                include = cursor.is_true()?;
+                include = says_yes(cursor)?;
             } else if key.is("continuous_usage_stats") {
-                continuous = cursor.is_true()?;
+                continuous = says_yes(cursor)?;
             } else {
                 cursor.skip()?;
             }

@@ -17,6 +17,7 @@ pub mod draw;
 pub mod edit;
 pub mod eye;
 pub mod facts;
+pub mod feedback;
 pub mod followed;
 pub mod forwarded;
 pub mod framing;

@@ -3,7 +3,7 @@
 //! In: what the relay saw of the end, the engine's status, and what the meter read. Out: one [`Outcome`]. A status
 //! of 200 alone is no success: a stream may carry an error, or stop before its terminator.
 
-use crate::meter::Figures;
+use crate::meter::{Figures, Unmetered};
 
 /// What the relay saw of an exchange's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,6 +105,18 @@ impl Outcome {
     }
 }
 
+/// How an answer ended that nothing but the end of its connection has ended (`is_framed`: it said itself where its end is): what
+/// is then no whole value, or no line of a stream, is half of one.
+pub fn end(end: End, is_framed: bool, figures: Option<&Figures>) -> End {
+    let unread = figures.and_then(|figures| figures.unmetered);
+    match (end, unread) {
+        (End::Complete, Some(Unmetered::Unparsable | Unmetered::NotSse)) if !is_framed => {
+            End::EngineClosed
+        }
+        _ => end,
+    }
+}
+
 /// Names the outcome.
 ///
 /// `status`: the engine's, if it answered; `sse`: the answer is a stream of events; `figures`: the meter's, if one
@@ -150,7 +162,7 @@ pub fn classify(end: End, status: Option<u16>, sse: bool, figures: Option<&Figur
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::meter::{InStreamError, Unmetered};
+    use crate::meter::InStreamError;
 
     #[test]
     fn an_end_has_one_outcome() {
@@ -322,5 +334,22 @@ mod tests {
         check(End::Drained, ok, true, Some(&cut), Outcome::Drained);
         check(End::Refused, None, false, None, Outcome::Refused);
         check(End::Refused, Some(503), false, None, Outcome::Refused);
+    }
+    #[test]
+    fn half_of_what_only_a_connection_ends_is_half() {
+        let check = |unmetered: Option<Unmetered>, is_framed: bool, expected: End| {
+            let figures = Figures {
+                unmetered,
+                ..Figures::default()
+            };
+            assert_eq!(end(End::Complete, is_framed, Some(&figures)), expected);
+        };
+        check(Some(Unmetered::Unparsable), false, End::EngineClosed);
+        check(Some(Unmetered::NotSse), false, End::EngineClosed);
+        check(Some(Unmetered::Unparsable), true, End::Complete);
+        check(Some(Unmetered::NotJson), false, End::Complete);
+        check(None, false, End::Complete);
+        assert_eq!(end(End::Complete, false, None), End::Complete);
+        assert_eq!(end(End::ClientGone, false, None), End::ClientGone);
     }
 }

@@ -31,6 +31,14 @@ pub enum Flaw {
 }
 
 impl Flaw {
+    /// All of them, in their order.
+    pub const ALL: [Flaw; 4] = [
+        Flaw::Outcome,
+        Flaw::Json,
+        Flaw::ToolArguments,
+        Flaw::Feedback,
+    ];
+
     /// The metric label.
     pub fn label(self) -> &'static str {
         match self {
@@ -38,6 +46,18 @@ impl Flaw {
             Flaw::Json => "json",
             Flaw::ToolArguments => "tool_arguments",
             Flaw::Feedback => "feedback",
+        }
+    }
+}
+
+impl Use {
+    /// The same once its caller has judged it. A bad answer stays bad for the reason that was found first, whatever is said
+    /// of it later.
+    pub fn heard(self, is_negative: bool) -> Use {
+        match self {
+            Use::Bad(flaw) => Use::Bad(flaw),
+            Use::Good | Use::Open if is_negative => Use::Bad(Flaw::Feedback),
+            Use::Good | Use::Open => Use::Good,
         }
     }
 }
@@ -109,5 +129,27 @@ mod tests {
         check(Outcome::Refused, None, Use::Bad(Flaw::Outcome));
         check(Outcome::ClientGone, None, Use::Open);
         check(Outcome::Drained, None, Use::Open);
+    }
+
+    #[test]
+    fn a_caller_can_make_an_answer_bad_and_never_good_again() {
+        let check = |before: Use, is_negative, after| {
+            assert_eq!(before.heard(is_negative), after, "{before:?} {is_negative}");
+        };
+        check(Use::Good, false, Use::Good);
+        check(Use::Good, true, Use::Bad(Flaw::Feedback));
+        check(Use::Open, false, Use::Good);
+        check(Use::Open, true, Use::Bad(Flaw::Feedback));
+        for flaw in Flaw::ALL {
+            check(Use::Bad(flaw), true, Use::Bad(flaw));
+            check(Use::Bad(flaw), false, Use::Bad(flaw));
+        }
+    }
+
+    #[test]
+    fn every_flaw_is_in_its_place() {
+        for (place, flaw) in Flaw::ALL.into_iter().enumerate() {
+            assert_eq!(flaw as usize, place);
+        }
     }
 }

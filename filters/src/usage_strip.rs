@@ -1,7 +1,8 @@
 //! Takes out of a stream the one event that asking for usage has added.
 //!
 //! In: the bytes of a stream whose request was given `include_usage` by Greylag, in any cutting. Out: the stream as
-//! it would have been without: every byte but those of the event with empty `choices` and a `usage` object. Holds
+//! it would have been without: every byte but those of the event with empty `choices` and a `usage` object, unless usage stood
+//! beside choices before, which nobody had asked for: such an engine tells it anyway. Holds
 //! nothing but an incomplete event, at most `limit` bytes of it: past that it gives up and passes everything on.
 
 use crate::meter::Dialect;
@@ -22,6 +23,8 @@ pub struct Strip {
     lf_too: bool,
     removed: u64,
     gave_up: bool,
+    // The engine tells usage unasked, beside its choices too: what it tells at the end is then the caller's.
+    is_forced: bool,
 }
 
 /// What the last byte belongs to.
@@ -50,6 +53,7 @@ impl Strip {
             lf_too: false,
             removed: 0,
             gave_up: false,
+            is_forced: false,
         }
     }
 
@@ -144,14 +148,17 @@ impl Strip {
 
     fn is_added(&mut self, raw: &[u8]) -> bool {
         // Looking for the word first spares most events a second reading.
-        memchr::memmem::find(raw, b"\"usage\"").is_some()
-            && sse::event(raw, &mut self.joined)
-                // The dialects differ inside a choice, and the added event has none.
-                .and_then(|event| Dialect::Chat.read(event.data, &mut self.past).ok())
-                .is_some_and(|answer| {
-                    let is_usage = answer.has_usage && answer.has_choices;
-                    is_usage && !answer.beside_choices && answer.error.is_none()
-                })
+        if self.is_forced || memchr::memmem::find(raw, b"\"usage\"").is_none() {
+            return false;
+        }
+        let event = sse::event(raw, &mut self.joined);
+        // The dialects differ inside a choice, and the added event has none.
+        let answer = event.and_then(|event| Dialect::Chat.read(event.data, &mut self.past).ok());
+        let Some(answer) = answer.filter(|answer| answer.has_usage && answer.has_choices) else {
+            return false;
+        };
+        self.is_forced = answer.beside_choices;
+        !answer.beside_choices && answer.error.is_none()
     }
 }
 

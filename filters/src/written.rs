@@ -147,6 +147,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::Written;
+    use crate::feedback::{Id, Metric};
     use crate::rules::{Address, Name, Tag};
     use crate::units::{Period, Share, Size};
 
@@ -172,6 +173,8 @@ mod tests {
         check::<Name>(text);
         check::<Tag>(text);
         check::<Address>(text);
+        check::<Id>(text);
+        check::<Metric>(text);
     }
 
     #[test]
@@ -186,6 +189,8 @@ mod tests {
         check::<Name>();
         check::<Tag>();
         check::<Address>();
+        check::<Id>();
+        check::<Metric>();
     }
 
     proptest! {

@@ -1,6 +1,6 @@
 //! `/v1/exchanges`: the last exchanges, with the timeline of their tokens.
 //!
-//! In: GET, with filters. Out: what the log says of each, newest first. What has left the ring is not found.
+//! In: GET, with filters. Out: what the log says of each and what was judged of it, newest first. What has left the ring is not found.
 
 use axum::Json;
 use axum::body::Body;
@@ -34,14 +34,14 @@ pub async fn list(
             && outcome.is_none_or(|outcome| record.outcome == outcome)
             && id.as_deref().is_none_or(|id| *record.id == *id)
     };
-    let records = sides.shared.telemetry.ring.newest(limit, wanted);
+    let entries = sides.shared.telemetry.ring.entries(limit, wanted);
     // One by one, so that only one is held as a tree at a time.
     let mut json = String::from("{\"exchanges\":[");
-    for (index, record) in records.iter().enumerate() {
+    for (index, entry) in entries.iter().enumerate() {
         if index > 0 {
             json.push(',');
         }
-        json.push_str(&line::entry(record).to_string());
+        json.push_str(&line::entry(entry).to_string());
     }
     json.push_str("]}");
     Ok((JSON, Body::from(json)))
@@ -65,9 +65,9 @@ pub async fn one(
         .shared
         .telemetry
         .ring
-        .newest(1, |record| *record.id == *id);
+        .entries(1, |record| *record.id == *id);
     match found.first() {
-        Some(record) => Ok(Json(line::entry(record))),
+        Some(entry) => Ok(Json(line::entry(entry))),
         None => {
             let id = start(&id);
             let what =

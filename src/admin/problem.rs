@@ -27,6 +27,8 @@ pub enum Code {
     MethodNotAllowed,
     /// What was edited is not what is in force.
     Conflict,
+    /// An exchange has as many metrics as it may have.
+    TooManyMetrics,
     /// The body is longer than is read.
     BodyTooLarge,
     /// The body is not `application/json`.
@@ -69,6 +71,11 @@ impl Code {
                 "method_not_allowed",
                 StatusCode::METHOD_NOT_ALLOWED,
                 "The method is not allowed here",
+            ),
+            Code::TooManyMetrics => (
+                "too_many_metrics",
+                StatusCode::CONFLICT,
+                "The exchange takes no more metrics",
             ),
             Code::Conflict => (
                 "conflict",

@@ -10,14 +10,14 @@ use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{ConnectInfo, Query, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, header};
 use axum::response::IntoResponse;
 use greylag_filters::rules::{self, Rules};
 use serde::Serialize;
 
-use super::LONGEST;
 use super::problem::{Code, Problem, start};
 use super::query::{self, Pairs};
+use super::{LONGEST, body};
 use crate::side::{Peer, Sides};
 use crate::snapshot::{EntityTags, Refused, Snapshot};
 
@@ -54,12 +54,14 @@ pub async fn replace(
     body: Result<Bytes, BytesRejection>,
 ) -> Result<impl IntoResponse, Problem> {
     let dry_run = is_dry_run(pairs)?;
-    is_json(&headers)?;
+    body::is_json(&headers)?;
     let expected = if_match(&headers);
-    let rules = parse(&body.map_err(unreadable)?).inspect_err(|_| {
-        tried(&sides, dry_run, "invalid");
-        tracing::warn!(name: "greylag.rules.refused", %peer, "rules sent to the API were refused: they cannot be read");
-    })?;
+    let body = body.map_err(|rejection| body::unreadable(rejection, LONGEST))?;
+    let rules: Rules =
+        body::parse(&body, |body| serde_json::from_slice(body)).inspect_err(|_| {
+            tried(&sides, dry_run, "invalid");
+            tracing::warn!(name: "greylag.rules.refused", %peer, "rules sent to the API were refused: they cannot be read");
+        })?;
     let in_force = sides.shared.store.current();
     let rules = rules.revealed(in_force.rules.written());
     if dry_run {
@@ -146,26 +148,6 @@ fn is_dry_run(pairs: Pairs) -> Result<bool, Problem> {
     }
 }
 
-// A form of another site cannot send this type without asking first.
-fn is_json(headers: &HeaderMap) -> Result<(), Problem> {
-    let found = headers
-        .get(header::CONTENT_TYPE)
-        .map(|value| value.to_str().unwrap_or_default());
-    let media = found.map(|found| found.split(';').next().unwrap_or(found).trim());
-    match media {
-        Some(media) if media.eq_ignore_ascii_case("application/json") => Ok(()),
-        Some(media) => Err(not_json(&format!("{:?}", start(media)))),
-        None => Err(not_json("no content-type")),
-    }
-}
-
-fn not_json(found: &str) -> Problem {
-    Problem::new(
-        Code::NotJson,
-        format!("found {found}; the content-type must be application/json"),
-    )
-}
-
 // Several fields are one list (RFC 9110 §5.3).
 fn if_match(headers: &HeaderMap) -> Option<EntityTags> {
     let values = headers.get_all(header::IF_MATCH).iter();
@@ -173,25 +155,6 @@ fn if_match(headers: &HeaderMap) -> Option<EntityTags> {
         .map(|value| value.to_str().unwrap_or_default())
         .collect();
     (!values.is_empty()).then(|| EntityTags::parse(&values.join(",")))
-}
-
-fn unreadable(rejection: BytesRejection) -> Problem {
-    if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
-        let what = format!("found more than {LONGEST} bytes; rules may have up to that many");
-        return Problem::new(Code::BodyTooLarge, what);
-    }
-    Problem::new(Code::BadBody, "the body ended before it was whole")
-}
-
-fn parse(body: &[u8]) -> Result<Rules, Problem> {
-    serde_json::from_slice(body).map_err(|error| {
-        let (line, column) = (error.line(), error.column());
-        let message = error.to_string();
-        let suffix = format!(" at line {line} column {column}");
-        let what = start(message.strip_suffix(&suffix).unwrap_or(&message));
-        let detail = format!("line {line}, column {column}: {what}");
-        Problem::new(Code::BadJson, detail).at(line, column)
-    })
 }
 
 fn conflict(current: &str) -> Problem {

@@ -5,7 +5,7 @@
 //! not printed.
 
 use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
@@ -89,12 +89,20 @@ pub(super) fn meter(args: &Args) -> Result<(), Exit> {
 }
 
 fn read(file: &Path) -> io::Result<Vec<u8>> {
-    let size = fs::metadata(file)?.len();
-    if size > LONGEST {
-        let what = format!("it has {size} bytes; at most {LONGEST} are read");
+    let mut bytes = Vec::new();
+    // What is no file has no length to ask for.
+    let file = fs::File::open(file)?;
+    file.take(LONGEST + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > LONGEST {
+        let what = format!("it has more than {LONGEST} bytes, of which so many are read");
         return Err(io::Error::other(what));
     }
-    fs::read(file)
+    // As curl shows the head of an answer over HTTP/2.
+    const H2: &[u8] = b"HTTP/2 ";
+    if bytes.starts_with(H2) {
+        bytes.splice(..H2.len(), *b"HTTP/1.1 ");
+    }
+    Ok(bytes)
 }
 
 fn named(args: &Args) -> Result<Option<Dialect>, String> {
@@ -122,6 +130,7 @@ fn names() -> String {
 struct Body {
     bytes: Vec<u8>,
     is_whole: bool,
+    is_framed: bool,
 }
 
 fn look(bytes: &[u8], dialect: Option<Dialect>) -> Result<Found, String> {
@@ -133,8 +142,11 @@ fn look(bytes: &[u8], dialect: Option<Dialect>) -> Result<Found, String> {
         false => End::EngineClosed,
     };
     let status = head.status.as_u16();
-    let (figures, unmetered) = figures(&head, &body, dialect);
+    // What is not recognised may still be an error.
+    let (figures, unmetered) = figures(&head, &body, dialect.unwrap_or(Dialect::Json));
+    let unmetered = unmetered.or(dialect.is_none().then_some(Unmetered::NoDialect));
     let is_stream = is_sse(&head.headers);
+    let end = outcome::end(end, body.is_framed, figures.as_ref());
     let outcome = outcome::classify(end, Some(status), is_stream, figures.as_ref());
     Ok(Found::of(
         status,
@@ -169,16 +181,19 @@ fn unframed(head: &ResponseHeader, rest: &[u8]) -> Result<Body, String> {
         Framing::None => Body {
             bytes: Vec::new(),
             is_whole: true,
+            is_framed: true,
         },
         Framing::UntilClose => Body {
             bytes: rest.to_vec(),
             is_whole: true,
+            is_framed: false,
         },
         Framing::Length(length) => {
             let length = usize::try_from(length).unwrap_or(usize::MAX);
             Body {
                 bytes: rest.get(..length).unwrap_or(rest).to_vec(),
                 is_whole: rest.len() >= length,
+                is_framed: true,
             }
         }
         Framing::Chunked => chunked(rest),
@@ -193,10 +208,12 @@ fn chunked(rest: &[u8]) -> Body {
         Err(_) if bytes.is_empty() => Body {
             bytes: rest.to_vec(),
             is_whole: true,
+            is_framed: false,
         },
         decoded => Body {
             bytes,
             is_whole: decoded.is_ok() && decoder.is_done(),
+            is_framed: true,
         },
     }
 }
@@ -204,11 +221,8 @@ fn chunked(rest: &[u8]) -> Body {
 fn figures(
     head: &ResponseHeader,
     body: &Body,
-    dialect: Option<Dialect>,
+    dialect: Dialect,
 ) -> (Option<Figures>, Option<Unmetered>) {
-    let Some(dialect) = dialect else {
-        return (None, Some(Unmetered::NoDialect));
-    };
     let asked = Asked {
         stream: false,
         one_choice: true,
@@ -236,7 +250,7 @@ impl Found {
         unmetered: Option<Unmetered>,
         (is_stream, complete): (bool, bool),
     ) -> Found {
-        let metered = figures.is_some();
+        let metered = figures.is_some() && dialect.is_some();
         let figures = figures.unwrap_or_default();
         let usage = figures.usage.unwrap_or_default();
         let of_stream = |value: u64| (metered && is_stream).then_some(value);
@@ -357,8 +371,19 @@ mod tests {
         ] {
             assert!(look(bytes.as_bytes(), None).is_err(), "{bytes:?}");
         }
-        let page = found("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nOK");
+        let page = found("HTTP/1.1 200 OK\r\ncontent-length: 7\r\n\r\n{\"a\":1}");
         assert_eq!((page.dialect, page.unmetered), (None, Some("no_dialect")));
+        for error in [
+            "content-type: text/event-stream\r\n\r\ndata: {\"error\":{\"code\":500}}\n\n",
+            "\r\n{\"error\":\"no\"}",
+        ] {
+            let found = found(&format!("HTTP/1.1 200 OK\r\n{error}"));
+            assert_eq!(
+                (found.dialect, found.outcome),
+                (None, "error_in_stream"),
+                "{error}"
+            );
+        }
         let json = serde_json::to_value(&page).unwrap();
         assert!(json["output_tokens"].is_null() && json["token_events"].is_null());
         let refused =

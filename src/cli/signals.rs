@@ -1,16 +1,17 @@
 //! The signals that end a process.
 //!
-//! In: SIGTERM and SIGINT. Out: which came. From the moment a listener is made, none of them is lost, and none of them
+//! In: SIGTERM and SIGINT. Out: which came. SIGHUP, which those who rotate logs send, ends nothing. From the moment a listener is made, none of them is lost, and none of them
 //! ends the process by itself.
 
 use std::io;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Both signals, caught.
+/// The signals, caught.
 pub(super) struct Signals {
     terminate: Signal,
     interrupt: Signal,
+    hangup: Signal,
 }
 
 impl Signals {
@@ -19,6 +20,7 @@ impl Signals {
         Ok(Signals {
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
         })
     }
 
@@ -26,9 +28,12 @@ impl Signals {
     pub(super) async fn next(&mut self) -> u8 {
         const SIGINT: u8 = 2;
         const SIGTERM: u8 = 15;
-        tokio::select! {
-            _ = self.terminate.recv() => SIGTERM,
-            _ = self.interrupt.recv() => SIGINT,
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return SIGTERM,
+                _ = self.interrupt.recv() => return SIGINT,
+                _ = self.hangup.recv() => {}
+            }
         }
     }
 }

@@ -95,6 +95,19 @@ impl Config {
         }
     }
 
+    /// Whether `limits.memory` leaves nothing for bodies.
+    pub(super) fn memory_problem(&self) -> Option<String> {
+        let limits = &self.limits;
+        let (ring, waiting) = (limits.ring, Size::new(self.waiting_memory()));
+        let is_spent = limits.memory.bytes() > 0 && self.body_memory() == 0;
+        is_spent.then(|| {
+            format!(
+                "found {}, of which limits.ring ({ring}) and what waits to be logged and sent ({waiting}) leave nothing for bodies",
+                limits.memory
+            )
+        })
+    }
+
     fn check_limits(&self, problems: &mut Problems) {
         let limits = &self.limits;
         if limits.connections == 0 {
@@ -112,12 +125,7 @@ impl Config {
         size("limits.body", limits.body);
         size("limits.memory", limits.memory);
         size("limits.event", limits.event);
-        if limits.memory.bytes() > 0 && self.body_memory() == 0 {
-            let (ring, waiting) = (limits.ring, Size::new(self.waiting_memory()));
-            let what = format!(
-                "found {}, of which limits.ring ({ring}) and what waits to be logged and sent ({waiting}) leave nothing for bodies",
-                limits.memory
-            );
+        if let Some(what) = self.memory_problem() {
             problems.add("limits.memory", what);
         }
         let mut period = |path: &str, period: Period, least: Duration| {

@@ -86,6 +86,9 @@ impl Config {
             problems: Vec::new(),
         };
         reading.apply(&mut self.telemetry.otlp);
+        if let Some(what) = self.memory_problem() {
+            reading.problems.push(format!("limits.memory: {what}"));
+        }
         match reading.problems.is_empty() {
             true => Ok(self),
             false => Err(Fault::Problems {

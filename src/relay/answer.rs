@@ -43,6 +43,7 @@ pub async fn give(
     }
     let eye = look(worker, exchange, &sent);
     exchange.sse = is_sse(&sent.head.headers);
+    exchange.is_framed = sent.call.is_framed();
     let strips = sent.request.strips_usage && exchange.sse;
     let Sent {
         mut call,

@@ -4,13 +4,16 @@
 //! beginning. Bodies of inference routes are gathered: an engine needs those whole anyway, and what they say decides where
 //! they go. Others that come with their head are whole too, and can be sent again if a pooled connection had gone stale.
 
+use std::time::Duration;
+
 use bytes::{Bytes, BytesMut};
 use greylag_filters::grpc::Splitter;
 use greylag_filters::route::Route;
 use http::{Version, header};
+use tokio::time::{Instant, sleep_until};
 
-use super::client::Client;
 use super::client::h2::Reader;
+use super::client::{BODY_PAUSE, Client};
 use super::cut::Cut;
 use super::head;
 use super::stop::Stop;
@@ -74,15 +77,27 @@ async fn first_message(
     let limit = worker.shared.longest_event();
     let mut splitter = Splitter::new(limit);
     let mut held = BytesMut::new();
+    // Of what is held the rest must come.
+    let mut pace: Option<Pace> = None;
     loop {
+        let late = async {
+            match &pace {
+                Some(pace) => sleep_until(pace.due).await,
+                None => std::future::pending().await,
+            }
+        };
         let piece = tokio::select! {
+            biased;
             piece = reader.piece() => piece?,
+            () = late => return Err(Pace::from(exchange).refuse()),
             () = cut.come() => return Err(Stop::Cut),
         };
         let Some(piece) = piece else {
             exchange.record.times.request = Some(exchange.now());
             return Ok(Body::Whole(held.freeze(), share));
         };
+        pace.get_or_insert_with(|| Pace::from(exchange))
+            .came(piece.len());
         let mut is_there = false;
         splitter.feed(&piece, |_| is_there = true);
         held.extend_from_slice(&piece);
@@ -126,6 +141,35 @@ fn longest(worker: &Worker) -> u64 {
     limits.body.bytes().min(budget.limit())
 }
 
+/// How fast a body must come that is held in memory: what comes slower holds what others need. It has the time of one pause,
+/// and a second more for each so many bytes that have come.
+struct Pace {
+    due: Instant,
+}
+
+const BYTES_A_SECOND: u64 = 1 << 10;
+
+impl Pace {
+    fn from(exchange: &Exchange) -> Pace {
+        Pace {
+            due: exchange.at(exchange.now() + BODY_PAUSE),
+        }
+    }
+
+    fn came(&mut self, bytes: usize) {
+        let nanos = (bytes as u64).saturating_mul(1_000_000_000 / BYTES_A_SECOND);
+        self.due += Duration::from_nanos(nanos);
+    }
+
+    fn refuse(&self) -> Stop {
+        let what = format!(
+            "the request's body came too slowly: after {} less than {BYTES_A_SECOND} bytes a second",
+            humantime::format_duration(BODY_PAUSE)
+        );
+        Stop::refuse(Reason::RequestTimeout, what)
+    }
+}
+
 async fn gather(
     worker: &Worker,
     exchange: &mut Exchange,
@@ -134,14 +178,18 @@ async fn gather(
     mut share: BudgetShare,
 ) -> Result<Body, Stop> {
     let (limits, limit) = (&worker.shared.limits, longest(worker));
+    let mut pace = Pace::from(exchange);
     let mut first = Bytes::new();
     let mut rest = BytesMut::new();
     loop {
         let piece = tokio::select! {
+            biased;
             piece = client.read_body() => piece?,
+            () = sleep_until(pace.due) => return Err(pace.refuse()),
             () = cut.come() => return Err(Stop::Cut),
         };
         let Some(piece) = piece else { break };
+        pace.came(piece.len());
         let size = (first.len().max(rest.len()) + piece.len()) as u64;
         // What makes it too long is passed on at once, and never held.
         if size <= limit && !share.grow(piece.len() as u64) {
@@ -188,5 +236,24 @@ fn invite(client: &mut Client) {
     let head = client.head();
     if head.version >= Version::HTTP_11 && head.headers.contains_key(header::EXPECT) {
         client.invite();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_body_that_comes_fast_enough_has_all_the_time_it_needs() {
+        let start = Instant::now();
+        let mut pace = Pace { due: start };
+        // A byte every eight seconds gains nothing to speak of.
+        for _ in 0..1000 {
+            pace.came(1);
+        }
+        assert!(pace.due - start < Duration::from_secs(1));
+        pace.came(64 << 20);
+        assert!(pace.due - start > Duration::from_secs(64 << 10));
+        pace.came(usize::MAX);
     }
 }

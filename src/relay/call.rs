@@ -66,8 +66,11 @@ pub async fn carry(
     Ok(())
 }
 
-// The caller's own deadline, as an offset since the exchange began.
-fn deadline(head: &RequestHeader) -> Result<Option<Duration>, Stop> {
+/// The caller's own deadline, as an offset since the exchange began.
+///
+/// # Errors
+/// It cannot be read.
+pub fn deadline(head: &RequestHeader) -> Result<Option<Duration>, Stop> {
     let Some(timeout) = head.headers.get("grpc-timeout") else {
         return Ok(None);
     };

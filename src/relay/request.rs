@@ -166,7 +166,7 @@ impl Request {
 }
 
 /// Reads the facts, chooses the engine, edits.
-pub fn plan(
+pub async fn plan(
     worker: &Worker,
     exchange: &mut Exchange,
     head: &RequestHeader,
@@ -176,7 +176,7 @@ pub fn plan(
         Body::Whole(bytes, share) => (bytes, true, share),
         Body::Streamed(bytes, share) => (bytes, false, share),
     };
-    let read = read_facts(exchange, head, &bytes, is_whole);
+    let read = read_facts(exchange, head, &bytes, is_whole).await;
     let facts = read.as_ref().and_then(|read| read.as_ref().ok());
     note_facts(exchange, facts);
     let snapshot = exchange.snapshot.clone();
@@ -322,7 +322,7 @@ fn no_grpc(engine: &str) -> Stop {
 pub type Facts = Result<facts::Body, json::Fault>;
 
 // Nothing is known of a body that is encoded, not whole, or not there.
-fn read_facts(
+async fn read_facts(
     exchange: &Exchange,
     head: &RequestHeader,
     body: &Bytes,
@@ -345,20 +345,37 @@ fn read_facts(
         exchange.telemetry().unmetered(Unmetered::RequestTooLarge);
         return None;
     }
-    match route {
-        Route::TritonInfer | Route::TritonGenerate | Route::TritonGenerateStream => {
-            let model = route::model(head.uri.path());
-            Some(facts::triton::scan(
-                model,
-                json_length(&head.headers),
-                body,
-                wanted,
-            ))
+    let is_triton = match route {
+        Route::ModelInfer => return message_facts(exchange, body, wanted).map(Ok),
+        Route::TritonInfer | Route::TritonGenerate | Route::TritonGenerateStream => true,
+        _ => false,
+    };
+    let model = route::model(head.uri.path()).map(Box::<str>::from);
+    let length = json_length(&head.headers);
+    let (snapshot, body) = (exchange.snapshot.clone(), body.clone());
+    let size = body.len();
+    let scan = move || {
+        let wanted = snapshot.rules.wanted_body_keys();
+        match is_triton {
+            true => facts::triton::scan(model.as_deref(), length, &body, wanted),
+            false => facts::scan(&body, wanted),
         }
-        Route::ModelInfer => message_facts(exchange, body, wanted).map(Ok),
-        _ => Some(facts::scan(body, wanted)),
+    };
+    if size < LONG {
+        return Some(scan());
+    }
+    match tokio::task::spawn_blocking(scan).await {
+        Ok(read) => Some(read),
+        // A panic there is one here. What was never begun is so only when all ends.
+        Err(error) => error
+            .try_into_panic()
+            .map_or(None, |panic| std::panic::resume_unwind(panic)),
     }
 }
+
+/// Bodies of so many bytes are read by another thread: reading one takes milliseconds, in which this one moves other streams'
+/// tokens.
+const LONG: usize = 1 << 20;
 
 // A call's one message; it is never edited, so what is wrong with it is its engine's to say.
 fn message_facts(exchange: &Exchange, body: &[u8], wanted: &[Box<str>]) -> Option<facts::Body> {

@@ -1,20 +1,63 @@
 //! A record as `/v1/exchanges` shows it: one JSON object.
 //!
-//! In: a record. Out: an entry, with its timeline. What is not known is not there. Times are seconds.
+//! In: a record. Out: an entry, with its timeline and what was judged. What is not known is not there. Times are seconds.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
+use greylag_filters::feedback::Heard;
 use greylag_filters::grpc::Status;
 use greylag_filters::meter::{FinishReasons, Metered};
+use greylag_filters::success::Use;
 use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
 
+use super::ring::Entry;
 use crate::record::{Record, Requests, Timeline};
 
-/// The record as a JSON value, with its timeline.
-pub fn entry(record: &Record) -> serde_json::Value {
-    serde_json::to_value(Line::of(record, Some(&record.timeline))).unwrap_or_default()
+/// The record as a JSON value, with its timeline and what is judged of it by now.
+pub fn entry(entry: &Entry) -> serde_json::Value {
+    let record = &entry.record;
+    let shown = Shown {
+        line: Line::of(record),
+        judged: Judged::of(entry),
+    };
+    serde_json::to_value(shown).unwrap_or_default()
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    line: Line<'a>,
+    #[serde(flatten)]
+    judged: Judged<'a>,
+}
+
+/// Whether an exchange was of use, by what is known by now.
+#[derive(Debug, Serialize)]
+pub struct Judged<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    success: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flaw: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    feedback: Option<&'a Heard>,
+}
+
+impl<'a> Judged<'a> {
+    /// What is known of an exchange that the ring holds.
+    pub fn of(entry: &'a Entry) -> Self {
+        let (success, flaw) = match entry.success {
+            None | Some(Use::Open) => (None, None),
+            Some(Use::Good) => (Some(true), None),
+            Some(Use::Bad(flaw)) => (Some(false), Some(flaw.label())),
+        };
+        Judged {
+            success,
+            flaw,
+            feedback: entry.heard.as_deref(),
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -79,9 +122,17 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     stalled: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    timeline: Option<Events<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    later_gaps: Option<Vec<(f64, u32)>>,
+    error: Option<Fault>,
+    timeline: Events<'a>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    later_gaps: Vec<(f64, u32)>,
+}
+
+#[derive(Serialize)]
+struct Fault {
+    code: &'static str,
+    grade: &'static str,
+    root_cause: &'static str,
 }
 
 #[derive(Serialize)]
@@ -115,6 +166,8 @@ struct Tokens<'a> {
     events: u64,
     token_events: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
+    first_token_event: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     prompt: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     output: Option<u64>,
@@ -127,13 +180,17 @@ struct Tokens<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    json_ok: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_arguments_ok: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     unmetered: Option<&'static str>,
     #[serde(skip_serializing_if = "is_zero")]
     bad_events: u64,
 }
 
 impl<'a> Line<'a> {
-    fn of(record: &'a Record, timeline: Option<&'a Timeline>) -> Self {
+    fn of(record: &'a Record) -> Self {
         let trace = record.trace.as_ref();
         Line {
             time: Display(humantime::format_rfc3339_micros(record.started)),
@@ -172,13 +229,15 @@ impl<'a> Line<'a> {
             kept: record.kept.map(|kept| kept.label()),
             x_trace_id: record.x_trace_id.as_deref(),
             grpc_status: record.grpc_status.map(Status::name),
-            requests: record
-                .requests
-                .as_deref()
-                .map(|requests| Calls::of(requests, timeline.is_some())),
+            requests: record.requests.as_deref().map(Calls::of),
             stalled: record.stalled.map(|stalled| stalled.as_secs_f64()),
-            timeline: timeline.map(Events),
-            later_gaps: timeline.map(later_gaps).filter(|gaps| !gaps.is_empty()),
+            error: record.cause().map(|cause| Fault {
+                code: cause.code,
+                grade: cause.grade().label(),
+                root_cause: cause.root.label(),
+            }),
+            timeline: Events(&record.timeline),
+            later_gaps: later_gaps(&record.timeline),
         }
     }
 }
@@ -212,6 +271,7 @@ impl<'a> Tokens<'a> {
             model: figures.model.as_deref(),
             events: figures.events,
             token_events: figures.token_events,
+            first_token_event: figures.first_token_event,
             prompt: usage.and_then(|usage| usage.prompt),
             output: usage.and_then(|usage| usage.completion),
             cached: usage.and_then(|usage| usage.cached),
@@ -222,6 +282,8 @@ impl<'a> Tokens<'a> {
                 let code = error.code.as_deref().or(error.kind.as_deref());
                 code.unwrap_or("unnamed")
             }),
+            json_ok: figures.json_ok,
+            tool_arguments_ok: figures.tool_arguments_ok,
             unmetered: figures.unmetered.map(|reason| reason.label()),
             bad_events: figures.bad_events,
         })
@@ -234,8 +296,7 @@ struct Calls<'a> {
     count: u64,
     unmetered: u64,
     strays: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    kept: Option<Vec<Call<'a>>>,
+    kept: Vec<Call<'a>>,
 }
 
 #[derive(Serialize)]
@@ -252,13 +313,13 @@ struct Call<'a> {
 }
 
 impl<'a> Calls<'a> {
-    fn of(requests: &'a Requests, with_each: bool) -> Self {
+    fn of(requests: &'a Requests) -> Self {
         let tally = &requests.tally;
         Calls {
             count: tally.requests,
             unmetered: tally.unmetered,
             strays: tally.strays,
-            kept: with_each.then(|| requests.kept().iter().map(Call::of).collect()),
+            kept: requests.kept().iter().map(Call::of).collect(),
         }
     }
 }

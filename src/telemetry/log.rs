@@ -6,9 +6,9 @@
 pub mod fields;
 pub mod line;
 pub mod said;
+mod sink;
 
-use std::fs::OpenOptions;
-use std::io::{self, Write};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,6 +17,7 @@ use std::time::Duration;
 
 use greylag_filters::units::Share;
 use parking_lot::{Condvar, Mutex};
+use sink::Sink;
 
 use crate::record::{Logged, Record};
 
@@ -56,7 +57,7 @@ impl Log {
     /// # Errors
     /// Its thread cannot be started.
     pub fn stdout() -> io::Result<Self> {
-        Log::to(Box::new(io::stdout()))
+        Log::to(Sink::stdout()?)
     }
 
     /// A log at the end of a file, which is made if it is not there.
@@ -64,11 +65,10 @@ impl Log {
     /// # Errors
     /// The file cannot be opened for appending, or the log's thread cannot be started.
     pub fn file(path: &Path) -> io::Result<Self> {
-        let file = OpenOptions::new().create(true).append(true).open(path)?;
-        Log::to(Box::new(file))
+        Log::to(Sink::file(path)?)
     }
 
-    fn to(sink: Box<dyn Write + Send>) -> io::Result<Self> {
+    fn to(sink: Sink) -> io::Result<Self> {
         let shared = Arc::new(Shared::default());
         let writing = shared.clone();
         let writer = std::thread::Builder::new()
@@ -130,7 +130,7 @@ impl Log {
     }
 }
 
-fn write_all(shared: &Shared, mut sink: Box<dyn Write + Send>) {
+fn write_all(shared: &Shared, mut sink: Sink) {
     let mut lines = Vec::new();
     loop {
         let ending = shared.ending.load(Ordering::Relaxed);
@@ -142,9 +142,9 @@ fn write_all(shared: &Shared, mut sink: Box<dyn Write + Send>) {
             std::mem::swap(&mut *waiting, &mut lines);
         }
         // A sink that is gone takes no lines any more; exchanges go on.
-        if !lines.is_empty() && sink.write_all(&lines).and_then(|()| sink.flush()).is_err() {
-            let lost = lines.iter().filter(|byte| **byte == b'\n').count();
-            shared.dropped.fetch_add(lost as u64, Ordering::Relaxed);
+        if !lines.is_empty() {
+            let lost = sink.write(&lines);
+            shared.dropped.fetch_add(lost, Ordering::Relaxed);
         }
         lines.clear();
         if ending {
@@ -156,6 +156,7 @@ fn write_all(shared: &Shared, mut sink: Box<dyn Write + Send>) {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
     use std::sync::mpsc;
 
     use super::*;
@@ -191,7 +192,7 @@ mod tests {
     #[test]
     fn a_sink_that_blocks_holds_nobody_up_and_what_finds_no_room_is_counted() {
         let (release, told) = mpsc::channel();
-        let log = Log::to(Box::new(Blocked(told))).unwrap();
+        let log = Log::to(Sink::on(Box::new(Blocked(told)))).unwrap();
         let record = Record::default();
         // Twice what can wait, and what the writer may have taken before it blocks.
         let mut line = Vec::new();
@@ -214,7 +215,7 @@ mod tests {
 
     #[test]
     fn every_line_that_is_lost_is_counted() {
-        let log = Log::to(Box::new(Full)).unwrap();
+        let log = Log::to(Sink::on(Box::new(Full))).unwrap();
         for _ in 0..10 {
             log.line(&Record::default());
         }

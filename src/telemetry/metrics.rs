@@ -7,6 +7,7 @@
 mod engines;
 mod maker;
 mod spans;
+mod success;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 use greylag_filters::meter::{Figures, Metered, Unmetered};
 use greylag_filters::rules::How;
+use greylag_filters::success::Use;
 use greylag_filters::traffic::Class;
 use parking_lot::RwLock;
 use prometheus::local::LocalHistogram;
@@ -28,6 +30,7 @@ use crate::snapshot::Snapshot;
 pub use engines::Engines;
 use maker::Maker;
 pub use spans::Exported;
+pub use success::Success;
 
 /// Upper bounds in seconds, from half a millisecond: engines decode a token in less than ten.
 const SECONDS: [f64; 21] = [
@@ -45,6 +48,8 @@ pub struct Metrics {
     pub engines: Engines,
     /// What is counted of spans.
     pub spans: Exported,
+    /// What is counted of answers' use.
+    pub success: Success,
     registry: Registry,
     duration: HistogramVec,
     requests: IntCounterVec,
@@ -130,6 +135,7 @@ impl Metrics {
         Metrics {
             engines: Engines::new(&make),
             spans: Exported::new(&make),
+            success: Success::new(&make),
             duration: make.histograms(
                 "model_inference_duration_seconds",
                 "Time from an inference request's head to its answer's last byte.",
@@ -255,6 +261,9 @@ impl Metrics {
                 .with_label_values(&["request"])
                 .observe(overhead.as_secs_f64());
         }
+        if let Some(success) = record.success {
+            self.success.turned(record, model, Use::Open, success);
+        }
         if record.route.is_inference() {
             self.count_inference(record, model, tag);
         }
@@ -367,8 +376,7 @@ impl Metrics {
     }
 
     fn series(&self, record: &Record, model: &Arc<str>) -> Arc<Series> {
-        let tag = record.tag.clone().unwrap_or_else(|| Arc::from("none"));
-        let key = (tag, model.clone(), record.traffic);
+        let key = key(record, model);
         if let Some(series) = self.series.read().get(&key) {
             return series.clone();
         }
@@ -382,6 +390,11 @@ impl Metrics {
         self.series.write().insert(key, series.clone());
         series
     }
+}
+
+fn key(record: &Record, model: &Arc<str>) -> Key {
+    let tag = record.tag.clone().unwrap_or_else(|| Arc::from("none"));
+    (tag, model.clone(), record.traffic)
 }
 
 impl Series {

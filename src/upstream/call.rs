@@ -242,6 +242,14 @@ impl Call {
         }
     }
 
+    /// Whether the answer says where its end is.
+    pub fn is_framed(&self) -> bool {
+        match self {
+            Call::H1(call) => call.is_framed(),
+            Call::H2(_) => true,
+        }
+    }
+
     /// Adds to `out` the next piece of the answer's body: all that has come, up to a bound. False: it is whole, and `out`
     /// has its end. A break is told after what came before it. Cancel-safe.
     ///

@@ -159,6 +159,11 @@ impl Call {
         Ok(())
     }
 
+    /// Whether the answer says where its end is.
+    pub(super) fn is_framed(&self) -> bool {
+        !matches!(self.answer, Body::UntilClose)
+    }
+
     /// Adds to `out` the next piece of the answer's body: all that has come, up to a bound. False: it is whole, and `out`
     /// has its end. A break is told after what came before it. Cancel-safe.
     ///

@@ -253,6 +253,8 @@ fn what_it_tells_of_itself_can_be_json() {
     let file = File::new(&format!("{keys}{}", config("127.0.0.1:0")));
     let mut running = Running::start(&file);
     let first = running.line("greylag.rules.in_force");
+    // Those who rotate logs send it.
+    running.signal("HUP");
     running.signal("TERM");
     let (code, rest) = running.end();
     assert_eq!(code, Some(0));

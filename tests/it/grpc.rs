@@ -233,6 +233,37 @@ async fn a_deadline_ends_a_call_with_its_status() {
 }
 
 #[tokio::test]
+async fn a_deadline_holds_while_the_first_message_is_waited_for() {
+    let hand = Hand::start().await;
+    let mut rules = engines(&[("stable", hand.address()), ("other", hand.address())]);
+    rules["engines"]["stable"]["grpc"] = format!("http://{}", hand.address()).into();
+    let greylag = Greylag::with(LISTEN, &rules.to_string());
+    let mut peer = Peer::to(greylag.address()).await;
+    for (method, timeout, code) in [
+        ("ModelInfer", "300m", "4"),
+        ("ModelStreamInfer", "300m", "4"),
+        ("ModelInfer", "oops", "3"),
+        ("ModelStreamInfer", "oops", "3"),
+    ] {
+        let path = format!("/inference.GRPCInferenceService/{method}");
+        let mut asking = peer
+            .ask("POST", &path, &[GRPC, ("grpc-timeout", timeout)])
+            .await;
+        // Half a message.
+        asking
+            .out
+            .send_data(message("half")[..6].to_vec().into(), false)
+            .unwrap();
+        let answer = asking.whole().await.unwrap();
+        assert_eq!(
+            answer.header("grpc-status"),
+            Some(code),
+            "{method} {timeout}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn where_there_is_no_engine_for_it_a_call_is_told_so() {
     let engine = sim().await;
     let only_http = Greylag::with(

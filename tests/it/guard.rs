@@ -71,6 +71,7 @@ fn what_is_not_there_is_a_problem_too() {
         ("OPTIONS", "/v1/rules", "GET,HEAD,PUT"),
         ("PUT", "/v1/exchanges", "GET,HEAD"),
         ("PATCH", "/v1/exchanges/x", "GET,HEAD"),
+        ("GET", "/v1/feedback", "POST"),
     ] {
         let answer = ask(greylag.app().admin, method, target, &[], "");
         problem(&answer, 405, "method_not_allowed");

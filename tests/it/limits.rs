@@ -254,3 +254,34 @@ async fn a_slow_reader_of_an_upload_gets_all_of_it() {
         assert_eq!(sending.await.unwrap().text(), "ok");
     }
 }
+
+#[tokio::test]
+async fn an_engine_that_sends_interim_heads_without_end_fills_no_memory() {
+    let mut hand = Hand::start().await;
+    let greylag = Greylag::start(&engines(&[("stable", hand.address())]).to_string());
+    let mut client = Client::to(greylag.address()).await;
+    client.ask("POST /v1/chat/completions", &[], "{}").await;
+    let (mut engine, _) = hand.request().await;
+    let hint = format!(
+        "HTTP/1.1 103 Early Hints\r\nlink: <{}>\r\n\r\n",
+        "x".repeat(8000)
+    );
+    // Far more than the sockets' buffers hold, and the client reads none of it.
+    for _ in 0..4000 {
+        engine.send(&hint).await;
+    }
+    engine
+        .send("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+        .await;
+    let mut hints = 0;
+    let answer = loop {
+        let head = client.head().await;
+        if head.status != 103 {
+            break head;
+        }
+        hints += 1;
+    };
+    assert_eq!(answer.status, 200);
+    // What there was room for came, and the rest was left out.
+    assert!((1..4000).contains(&hints), "{hints}");
+}

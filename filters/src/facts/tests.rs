@@ -48,7 +48,17 @@ fn what_is_absent_or_of_another_kind_is_no_fact() {
     );
     assert_eq!(read(r#"{"n":1.0}"#, &[]).n, None);
     assert!(!read(r#"{"stream":1}"#, &[]).stream);
-    assert!(!read(r#"{"stream_options":{"include_usage":"true"}}"#, &[]).include_usage);
+    for (said, asks) in [
+        ("true", true),
+        ("\"true\"", true),
+        ("1", true),
+        ("0", true),
+        ("false", false),
+        ("null", false),
+    ] {
+        let body = format!(r#"{{"stream_options":{{"include_usage":{said}}}}}"#);
+        assert_eq!(read(&body, &[]).include_usage, asks, "{said}");
+    }
     assert!(!read(r#"{"stream_options":{"x":{"include_usage":true}}}"#, &[]).include_usage);
 }
 

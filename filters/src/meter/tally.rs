@@ -68,7 +68,7 @@ impl Tally {
             self.error(InStreamError::read(event.error));
             return Some(());
         }
-        if event.data == DONE {
+        if event.data.trim_ascii() == DONE {
             self.figures.terminated = true;
             return Some(());
         }
@@ -76,6 +76,9 @@ impl Tally {
             return Some(());
         }
         let answer = dialect.read(event.data, &mut self.past).ok()?;
+        if event.event == b"error" && answer.error.is_none() {
+            self.error(InStreamError::read(event.data));
+        }
         if let Some(checks) = &mut self.checks {
             // It has been read once, so it has no fault.
             let (Ok(()) | Err(_)) = (dialect.grammar().speak)(event.data, checks);

@@ -51,8 +51,8 @@ pub struct Rule {
     #[serde(default, skip_serializing_if = "Ordered::is_empty")]
     pub set: Ordered<String, Literal>,
     /// Whether streams that did not ask for usage are made to ask, so that tokens can be counted.
-    /// llama.cpp's callers then lose its `timings`, which it puts into the event that is taken out. Default:
-    /// `pass`.
+    /// What an engine puts into the event that is taken out goes with it: llama.cpp's `timings`, vLLM's `system_fingerprint`.
+    /// Nothing is taken out where an engine tells usage unasked. Default: `pass`.
     #[serde(default)]
     pub usage: Usage,
     /// Fields that are set on the heads of requests to this engine, in place of the caller's. Values are hidden wherever

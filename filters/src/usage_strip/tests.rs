@@ -188,7 +188,8 @@ fn a_stream_that_was_asked_for_usage_loses_one_event() {
     let mut seen = 0;
     for capture in capture::all().iter().filter(|capture| capture.sse) {
         let request: serde_json::Value = serde_json::from_slice(&capture.request).expect("JSON");
-        if request["stream_options"]["include_usage"] != true {
+        let options = &request["stream_options"];
+        if options["include_usage"] != true || options["continuous_usage_stats"] == true {
             continue;
         }
         seen += 1;
@@ -212,5 +213,18 @@ fn a_stream_that_was_asked_for_usage_loses_one_event() {
             capture.name
         );
     }
-    assert_eq!(seen, 14);
+    assert_eq!(seen, 10);
+}
+
+#[test]
+fn usage_that_an_engine_tells_unasked_is_the_callers() {
+    let forced =
+        r#"data: {"choices":[{"index":0,"delta":{"content":"a"}}],"usage":{"prompt_tokens":5}}"#;
+    let stream = format!("{forced}\n\n{TOKEN}\n\n{ADDED}\n\ndata: [DONE]\n\n");
+    check(&stream, &stream);
+    let null = r#"data: {"choices":[{"index":0,"delta":{"content":"a"}}],"usage":null}"#;
+    check(
+        &format!("{null}\n\n{ADDED}\n\ndata: [DONE]\n\n"),
+        &format!("{null}\n\ndata: [DONE]\n\n"),
+    );
 }

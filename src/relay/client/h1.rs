@@ -231,8 +231,12 @@ impl Client {
     }
 
     /// Writes an interim head (1xx); it leaves before the next wait.
+    ///
+    /// One that the client has no room for is dropped: it may go without, and an engine may send any number.
     pub fn write_interim(&mut self, head: &ResponseHeader) {
-        wire::answer_head(head, self.out.outbox.end());
+        if self.out.outbox.left() < wire::FULL {
+            wire::answer_head(head, self.out.outbox.end());
+        }
     }
 
     /// Writes the answer's head; it leaves before the next wait.
