@@ -118,7 +118,6 @@ impl Exchange {
             client: caller.client,
             ..Record::default()
         };
-        let start = instant();
         Exchange {
             snapshot,
             caller,
@@ -190,7 +189,7 @@ impl Exchange {
         let rule = &self.snapshot.rules.written().trace;
         let ended = trace::Ended {
             outcome: self.record.outcome,
-            // No fault is injected yet.
+            // Nothing injects any.
             is_injected: false,
             waited: self.record.waited(),
         };

@@ -1,7 +1,7 @@
 //! All that is known of one exchange when it ends.
 //!
-//! In: what the relay learnt on the way. Out: one value, from which the metrics, the log line and the ring's entry are
-//! made. It holds no prompt and no answer text, and every string in it is bounded.
+//! In: what the relay learnt on the way. Out: one value, from which the metrics, the log line, the span and the ring's
+//! entry are made. It holds no prompt and no answer text, and every string in it is bounded.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use greylag_filters::cause::{self, Cause, Over};
 use greylag_filters::feedback::LONGEST_ID;
 use greylag_filters::grpc::Status;
-use greylag_filters::meter::{Figures, Metered, Offset, StreamTally};
+use greylag_filters::meter::{Figures, InStreamError, Metered, Offset, StreamTally};
 use greylag_filters::outcome::{End, Outcome};
 use greylag_filters::route::Route;
 use greylag_filters::rules::How;
@@ -202,25 +202,20 @@ impl Record {
             end: self.end,
             reason: self.reason,
             engine_status: self.engine_status,
-            stream_status: self.figures.as_ref().and_then(stream_status),
+            stream_status: self.stream_error().and_then(cause::stream_status),
             // Of many requests in one call each has a time of its own.
-            is_sent: self.times.written.is_some() || self.requests.is_some(),
+            is_whole: self.times.request.is_some() || self.requests.is_some(),
             is_answered: self.times.head.is_some(),
         })
+    }
+
+    fn stream_error(&self) -> Option<&InStreamError> {
+        self.figures.as_ref()?.error.as_ref()
     }
 
     fn since_written(&self, at: Offset) -> Option<Duration> {
         at.checked_sub(self.times.written?)
     }
-}
-
-// What an error within an answer says as a status of HTTP: its code, or its type where that alone says it.
-fn stream_status(figures: &Figures) -> Option<u16> {
-    const BAD_REQUEST: [&str; 2] = ["invalid_request_error", "BadRequestError"];
-    let error = figures.error.as_ref()?;
-    let code = error.code.as_ref().and_then(|code| code.parse().ok());
-    let kind = error.kind.as_deref();
-    code.or(kind.filter(|kind| BAD_REQUEST.contains(kind)).map(|_| 400))
 }
 
 /// Whether an exchange is logged.

@@ -1,7 +1,7 @@
 //! Every answer that Greylag makes itself.
 //!
 //! In: why it answers. Out: a status, a stable code in `x-greylag-reason`, and a body in the shape that the caller's
-//! client library parses: OpenAI's error object (`{"error": {message, type, param, code}}`). The message says what was
+//! client library parses, which `greylag_filters::refusal` knows. The message says what was
 //! found and what is allowed, and never holds anything of a prompt.
 
 use std::time::Duration;

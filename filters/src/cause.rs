@@ -3,6 +3,7 @@
 //! In: how an exchange ended, what became of it, the statuses of both sides. Out: a [`Cause`], or nothing where all is well.
 //! Every word is from a closed list, on which alerts may depend; docs/access-log.md has the table.
 
+use crate::meter::InStreamError;
 use crate::outcome::{End, Outcome};
 use crate::refusal::Reason;
 
@@ -154,10 +155,24 @@ pub struct Over {
     pub engine_status: Option<u16>,
     /// The status that an error within the answer names, as one of HTTP's.
     pub stream_status: Option<u16>,
-    /// The engine had the whole request.
-    pub is_sent: bool,
+    /// The whole request had come.
+    pub is_whole: bool,
     /// An answer had begun.
     pub is_answered: bool,
+}
+
+/// What an error within an answer says as a status of HTTP: its code, or its type where that alone says it, in OpenAI's,
+/// vLLM's and Anthropic's words.
+pub fn stream_status(error: &InStreamError) -> Option<u16> {
+    let code = error.code.as_ref().and_then(|code| code.parse().ok());
+    code.or(match error.kind.as_deref()? {
+        "invalid_request_error" | "BadRequestError" => Some(400),
+        "not_found_error" | "NotFoundError" => Some(404),
+        "request_too_large" => Some(413),
+        "rate_limit_error" => Some(429),
+        "overloaded_error" => Some(503),
+        _ => None,
+    })
 }
 
 /// What was wrong with an exchange; nothing where all is well.
@@ -173,7 +188,10 @@ pub fn of(over: &Over) -> Option<Cause> {
         Outcome::Refused => Some(refused(over.reason.unwrap_or(Reason::Internal))),
         Outcome::Timeout => match (over.reason, over.end) {
             (Some(Reason::DeadlineExceeded), _) => cause(Root::Deadline, "client.call.deadline"),
-            _ if !over.is_sent => cause(Root::BadRequest, "client.request.timeout"),
+            // A client's pauses have a limit of their own, so it is the time of all of them that has passed.
+            (_, End::TotalTimeout) if !over.is_whole => {
+                cause(Root::BadRequest, "client.request.timeout")
+            }
             (_, End::FirstByteTimeout) => cause(Root::EngineSlow, "engine.timeout.first_byte"),
             (_, End::IdleTimeout) => cause(Root::EngineSlow, "engine.timeout.idle"),
             _ => cause(Root::EngineSlow, "engine.timeout.total"),
@@ -260,7 +278,7 @@ mod tests {
             reason: None,
             engine_status: None,
             stream_status: None,
-            is_sent: true,
+            is_whole: true,
             is_answered: false,
         }
     }
@@ -323,11 +341,50 @@ mod tests {
         let slow = Some(("warn", "deadline", "client.call.deadline"));
         let late = over(Outcome::Timeout, End::TotalTimeout);
         check(because(Reason::DeadlineExceeded, late), slow);
+        let unfinished = Over {
+            is_whole: false,
+            ..late
+        };
+        check(
+            unfinished,
+            Some(("warn", "bad_request", "client.request.timeout")),
+        );
+        check(late, Some(("error", "engine_slow", "engine.timeout.total")));
+        let untaken = Over {
+            end: End::FirstByteTimeout,
+            ..unfinished
+        };
+        check(
+            untaken,
+            Some(("error", "engine_slow", "engine.timeout.first_byte")),
+        );
         let limit = Some(("warn", "limits", "greylag.limit.memory"));
         let refused = over(Outcome::Refused, End::Refused);
         check(because(Reason::MemorySpent, refused), limit);
         let ours = Some(("fatal", "internal", "greylag.internal.fault"));
         check(refused, ours);
+    }
+
+    #[test]
+    fn an_error_within_an_answer_has_a_status_where_it_says_one() {
+        let check = |code: Option<&str>, kind: Option<&str>, expected| {
+            let error = InStreamError {
+                code: code.map(Box::from),
+                kind: kind.map(Box::from),
+            };
+            assert_eq!(stream_status(&error), expected, "{error:?}");
+        };
+        check(Some("400"), Some("BadRequestError"), Some(400));
+        check(
+            Some("rate_limit_exceeded"),
+            Some("rate_limit_error"),
+            Some(429),
+        );
+        check(None, Some("overloaded_error"), Some(503));
+        check(None, Some("invalid_request_error"), Some(400));
+        check(None, Some("api_error"), None);
+        check(Some("70000"), None, None);
+        check(None, None, None);
     }
 
     #[test]

@@ -95,7 +95,7 @@ fn read<'a>(
         } else if key.is("echo") {
             echo = value == b"true";
         } else if key.is("tools") {
-            facts.has_tools = member.kind() == Kind::Array && value.len() > EMPTY;
+            facts.has_tools = member.kind() == Kind::Array && holds_something(value);
         } else {
             facts.wants_json |= form::asks_json(key, member, value)?;
         }
@@ -136,8 +136,11 @@ const PROMPTS: [&str; 12] = [
     "text_2",
 ];
 
-/// `[]`
-const EMPTY: usize = 2;
+/// Whether there is more than white space between an array's brackets.
+fn holds_something(array: &[u8]) -> bool {
+    let inner = array.get(1..array.len().saturating_sub(1));
+    !inner.unwrap_or_default().trim_ascii().is_empty()
+}
 
 /// Servers take 1, "true", "on" and more for a yes; whoever says anything but no has asked, whatever comes of it.
 fn says_yes(cursor: &mut Cursor<'_>) -> Result<bool, Fault> {

@@ -270,10 +270,9 @@ impl Found {
             events: of_stream(figures.events),
             terminated: (metered && !figures.ends_with_body).then_some(figures.terminated),
             complete,
-            error: figures.error.map(|error| {
-                let words = [error.code, error.kind].into_iter().flatten().next();
-                words.map_or("unnamed".into(), String::from)
-            }),
+            error: figures
+                .error
+                .map(|error| error.word().unwrap_or("unnamed").to_owned()),
             model: figures.model.map(String::from),
             unmetered: unmetered.map(Unmetered::label),
             bad_events: figures.bad_events,

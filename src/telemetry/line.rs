@@ -12,6 +12,7 @@ use greylag_filters::success::Use;
 use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
 
+use super::log::said::hex;
 use super::ring::Entry;
 use crate::record::{Record, Requests, Timeline};
 
@@ -278,10 +279,10 @@ impl<'a> Tokens<'a> {
             reasoning: usage.and_then(|usage| usage.reasoning),
             finish_reasons: Reasons(&figures.finish_reasons),
             terminated: figures.terminated,
-            error: figures.error.as_ref().map(|error| {
-                let code = error.code.as_deref().or(error.kind.as_deref());
-                code.unwrap_or("unnamed")
-            }),
+            error: figures
+                .error
+                .as_ref()
+                .map(|error| error.word().unwrap_or("unnamed")),
             json_ok: figures.json_ok,
             tool_arguments_ok: figures.tool_arguments_ok,
             unmetered: figures.unmetered.map(|reason| reason.label()),
@@ -387,14 +388,7 @@ struct Hex<const N: usize>([u8; N]);
 
 impl<const N: usize> Serialize for Hex<N> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let mut text = [0; 32];
-        for (pair, byte) in text.chunks_exact_mut(2).zip(self.0) {
-            pair[0] = DIGITS[usize::from(byte >> 4)];
-            pair[1] = DIGITS[usize::from(byte & 15)];
-        }
-        let text = std::str::from_utf8(&text[..2 * N]).unwrap_or_default();
-        serializer.serialize_str(text)
+        hex(serializer, &self.0)
     }
 }
 

@@ -262,6 +262,7 @@ fn tools_are_there_if_there_is_one() {
     };
     check(r#"{"tools":[{"type":"function"}]}"#, true);
     check(r#"{"tools":[]}"#, false);
+    check("{\"tools\":[ \n ]}", false);
     check(r#"{"tools":null}"#, false);
     check(r#"{}"#, false);
 }

@@ -102,6 +102,9 @@ impl Checks {
 
     /// A tool call whose arguments stand in the answer as JSON, not as a text that holds it.
     pub(super) fn whole_call(&mut self, is_object: bool) {
+        if !self.wanted.tools {
+            return;
+        }
         self.whole_call |= is_object;
         self.broken_call |= !is_object;
     }

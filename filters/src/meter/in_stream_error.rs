@@ -16,6 +16,11 @@ pub struct InStreamError {
 }
 
 impl InStreamError {
+    /// Its code, else its type.
+    pub fn word(&self) -> Option<&str> {
+        self.code.as_deref().or(self.kind.as_deref())
+    }
+
     /// Reads the value of an `error` field that need not be JSON.
     pub(super) fn read(bytes: &[u8]) -> InStreamError {
         let mut cursor = Cursor::new(bytes);

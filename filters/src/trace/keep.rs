@@ -20,7 +20,7 @@ pub enum Always {
     Error,
     /// Exchanges with an injected fault.
     Fault,
-    /// Exchanges that took longer than `slow`: to the first token, or, where none was read, to the end.
+    /// Exchanges that took `slow` or longer: to the first token, or, where none was read, to the end.
     Slow,
 }
 

@@ -24,6 +24,9 @@ pub struct Limiter {
     kept: u16,
 }
 
+/// So many seconds another thread may be behind.
+const BEHIND: u16 = 60;
+
 impl Limiter {
     /// One that asks at `at`, of which at most `most` a second are kept. `luck`: from 0, included, to 1, excluded.
     #[must_use]
@@ -36,11 +39,11 @@ impl Limiter {
         (next, is_kept)
     }
 
-    // The same in the second of an offset. One that is a little behind, as another thread's may be, is of this second.
+    // The same in the second of an offset. Seconds are counted round in 18 hours. One that is a little behind, as another thread's may be, is of this second.
     fn at(self, at: Offset) -> Limiter {
         let second = u16::try_from(at.as_secs() % (1 << 16)).unwrap_or(0);
         let passed = second.wrapping_sub(self.second);
-        if passed == 0 || passed > u16::MAX / 2 {
+        if passed == 0 || passed > u16::MAX - BEHIND {
             return self;
         }
         let rate = match self.asked >= self.rate {
@@ -141,6 +144,16 @@ mod tests {
         assert_eq!(kept[13..], [10; 14]);
         run(&mut limiter, 30..31, 50_000, 20);
         assert_eq!(run(&mut limiter, 50..51, 10, 20), [10]);
+    }
+
+    #[test]
+    fn a_long_rest_is_no_step_back() {
+        for rest in [61, 3600, 10 * 3600, 17 * 3600, 40 * 3600] {
+            let mut limiter = Limiter::default();
+            run(&mut limiter, 0..1, 50, 2);
+            let after = run(&mut limiter, rest..rest + 3, 1, 2);
+            assert_eq!(after, [1, 1, 1], "{rest}");
+        }
     }
 
     #[test]

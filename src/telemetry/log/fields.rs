@@ -169,7 +169,7 @@ pub const FIELDS: &[Field] = &[
         meaning: "their hash; equal rules have equal hashes on every machine",
         of: |record| Some(Said::Hex8(record.rules_hash.to_be_bytes())) },
     Field { name: "greylag.prompt_bytes", kind: Kind::Whole,
-        meaning: "bytes of the prompt or messages, as JSON; absent where the body was not read",
+        meaning: "bytes of what a model is to read, as JSON; absent where the body was not read, or has tensors or nothing of the kind",
         of: |record| record.prompt_bytes.map(Said::Whole) },
     Field { name: "greylag.at.request", kind: Kind::Seconds,
         meaning: "since `timestamp`: the request's body was whole",
@@ -312,8 +312,7 @@ fn reasons(record: &Record) -> Option<Words> {
 }
 
 fn stream_error(record: &Record) -> Option<&str> {
-    let error = figures(record)?.error.as_ref()?;
-    error.code.as_deref().or(error.kind.as_deref())
+    figures(record)?.error.as_ref()?.word()
 }
 
 // What is worth a field only when it happened.

@@ -79,8 +79,7 @@ fn answer(record: &Record, figures: &Figures, naming: &Names, list: &mut List) {
             list.add_known(name, time.map(|time| time.as_secs_f64()));
         }
     }
-    let error = figures.error.as_ref();
-    let error = error.and_then(|error| error.code.as_deref().or(error.kind.as_deref()));
+    let error = figures.error.as_ref().and_then(|error| error.word());
     list.add_known(names::STREAM_ERROR, error.map(str::to_owned));
     list.add_known(
         names::UNMETERED,

@@ -46,6 +46,7 @@ fn every_field_of_an_exchange_is_documented() {
         ("Tokens", "tokens."),
         ("Calls", "requests."),
         ("Fault", "error."),
+        ("Judged", ""),
     ] {
         let body = code
             .split_once(&format!("struct {structure}"))

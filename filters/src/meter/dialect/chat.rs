@@ -3,8 +3,8 @@
 //! In: a member of a choice. Out: whether the choice bears a token, by vLLM's own test
 //! (`_choice_has_streamed_output`): something in `content`, `reasoning`, `tool_calls` or `function_call`, or an
 //! empty `content` without a `role`, which is a special token that decodes to nothing. SGLang's
-//! `reasoning_content` and OpenAI's `refusal` count too. The index of a tool call is never looked at: servers
-//! repeat it.
+//! `reasoning_content` and OpenAI's `refusal` count too. The index of a tool call says nothing of
+//! tokens, since servers repeat it; it only keeps apart what is judged.
 
 use super::super::answer::{Answer, ahead, each_item, members, says, text};
 use super::super::checks::Checks;

@@ -122,19 +122,22 @@ fn speak_item(cursor: &mut Cursor<'_>, item: u64, checks: &mut Checks) -> Result
     members(cursor, |cursor, key| {
         match key.raw() {
             b"content" => each_item(cursor, |cursor, _| {
+                let (mut kind, mut said) = (None, None);
                 members(cursor, |cursor, key| {
                     match key.raw() {
-                        b"text" => {
-                            if let Some(piece) = text(cursor)? {
-                                checks.text(item, piece);
-                            }
-                        }
+                        b"type" => kind = text(cursor)?,
+                        b"text" => said = text(cursor)?,
                         _ => {
                             cursor.skip()?;
                         }
                     }
                     Ok(())
-                })
+                })?;
+                // Reasoning is no answer.
+                if let (Some(b"output_text"), Some(piece)) = (kind.map(Text::raw), said) {
+                    checks.text(item, piece);
+                }
+                Ok(())
             })?,
             b"arguments" => {
                 if let Some(piece) = text(cursor)? {

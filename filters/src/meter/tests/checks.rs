@@ -309,6 +309,42 @@ fn a_whole_answer_is_judged_too() {
 }
 
 #[test]
+fn what_cannot_be_judged_is_not_judged() {
+    let silent = [
+        (Dialect::Json, r#"{"answer":"no JSON"}"#),
+        (
+            Dialect::TritonGenerate,
+            r#"{"model_name":"m","text_output":"no JSON"}"#,
+        ),
+        (
+            Dialect::Embeddings,
+            r#"{"object":"list","data":[{"embedding":[0.5]}]}"#,
+        ),
+        (
+            Dialect::Rerank,
+            r#"{"results":[{"index":0,"relevance_score":0.5}]}"#,
+        ),
+    ];
+    for (dialect, body) in silent {
+        assert_eq!(judged_whole(dialect, body), (None, None), "{body}");
+    }
+    // Reasoning is no answer.
+    let body = r#"{"object":"response","status":"completed","output":[
+        {"type":"reasoning","content":[{"type":"reasoning_text","text":"let me see"}]},
+        {"type":"message","content":[{"text":"{}","type":"output_text"}]}]}"#;
+    assert_eq!(judged_whole(Dialect::Responses, body), (Some(true), None));
+    // Who asked for JSON alone is told nothing of calls.
+    let json = Wanted {
+        json: true,
+        tools: false,
+    };
+    let body = r#"{"type":"message","content":[{"type":"tool_use","id":"t","name":"f","input":{}}],"stop_reason":"tool_use"}"#;
+    let mut meter = Meter::whole(Dialect::Messages, true, LIMIT).with_checks(json);
+    meter.feed(ms(1), body.as_bytes());
+    assert_eq!(meter.finish().tool_arguments_ok, None);
+}
+
+#[test]
 fn recorded_answers_are_judged_as_another_reader_judges_them() {
     // Those whose requests asked for JSON or offered tools; the other reader puts the pieces together and parses them.
     let expected = [
