@@ -51,6 +51,15 @@ impl Flaw {
 }
 
 impl Use {
+    /// Whether it was, as far as that is told, and why not.
+    pub fn told(self) -> (Option<bool>, Option<Flaw>) {
+        match self {
+            Use::Good => (Some(true), None),
+            Use::Bad(flaw) => (Some(false), Some(flaw)),
+            Use::Open => (None, None),
+        }
+    }
+
     /// The same once its caller has judged it. A bad answer stays bad for the reason that was found first, whatever is said
     /// of it later.
     pub fn heard(self, is_negative: bool) -> Use {

@@ -254,13 +254,11 @@ impl Found {
         let figures = figures.unwrap_or_default();
         let usage = figures.usage.unwrap_or_default();
         let of_stream = |value: u64| (metered && is_stream).then_some(value);
-        let reasons = figures.finish_reasons.iter();
-        let reasons = reasons.flat_map(|(reason, count)| (0..count).map(move |_| reason.label()));
         Found {
             status,
             dialect: dialect.map(Dialect::name),
             outcome: outcome.label(),
-            finish_reasons: reasons.collect(),
+            finish_reasons: figures.finish_reasons.words().collect(),
             output_tokens: usage.completion,
             prompt_tokens: usage.prompt,
             cached_tokens: usage.cached,

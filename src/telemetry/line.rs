@@ -8,7 +8,7 @@ use std::time::Duration;
 use greylag_filters::feedback::Heard;
 use greylag_filters::grpc::Status;
 use greylag_filters::meter::{FinishReasons, Metered};
-use greylag_filters::success::Use;
+use greylag_filters::success::{Flaw, Use};
 use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
 
@@ -48,14 +48,10 @@ pub struct Judged<'a> {
 impl<'a> Judged<'a> {
     /// What is known of an exchange that the ring holds.
     pub fn of(entry: &'a Entry) -> Self {
-        let (success, flaw) = match entry.success {
-            None | Some(Use::Open) => (None, None),
-            Some(Use::Good) => (Some(true), None),
-            Some(Use::Bad(flaw)) => (Some(false), Some(flaw.label())),
-        };
+        let (success, flaw) = entry.success.map(Use::told).unwrap_or_default();
         Judged {
             success,
-            flaw,
+            flaw: flaw.map(Flaw::label),
             feedback: entry.heard.as_deref(),
         }
     }

@@ -72,6 +72,9 @@ pub struct FinishReasons {
 }
 
 impl FinishReasons {
+    /// So many choices are told word for word.
+    pub const MOST_WORDS: usize = 16;
+
     /// How many choices ended for this reason.
     pub fn count(&self, reason: FinishReason) -> u32 {
         self.counts
@@ -95,6 +98,13 @@ impl FinishReasons {
             reasons.push(reason);
         }
         reasons
+    }
+
+    /// A word for each choice that ended, at most [`FinishReasons::MOST_WORDS`]: a caller may ask for any number.
+    pub fn words(&self) -> impl Iterator<Item = &'static str> {
+        self.iter()
+            .flat_map(|(reason, count)| (0..count).map(move |_| reason.label()))
+            .take(FinishReasons::MOST_WORDS)
     }
 
     pub(super) fn push(&mut self, reason: FinishReason) {

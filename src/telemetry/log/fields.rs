@@ -5,7 +5,6 @@
 
 use greylag_filters::cause::{Grade, Root};
 use greylag_filters::meter::{EngineTimes, Figures, Usage};
-use greylag_filters::success::{Flaw, Use};
 use greylag_filters::trace::Trace;
 
 use super::said::{Kind, Said, Words};
@@ -236,10 +235,10 @@ pub const FIELDS: &[Field] = &[
         of: |record| figures(record)?.tool_arguments_ok.map(Said::Flag) },
     Field { name: "greylag.success", kind: Kind::Flag,
         meaning: "whether the answer was of use, before anybody else has judged it; see [metrics.md](metrics.md)",
-        of: |record| success(record).map(|flaw| Said::Flag(flaw.is_none())) },
+        of: |record| record.success?.told().0.map(Said::Flag) },
     Field { name: "greylag.flaw", kind: Kind::OneOf(FLAWS),
         meaning: "why it was not",
-        of: |record| success(record)?.map(|flaw| Said::Text(flaw.label())) },
+        of: |record| record.success?.told().1.map(|flaw| Said::Text(flaw.label())) },
     Field { name: names::UNMETERED, kind: Kind::Text,
         meaning: "why the meter stood aside",
         of: |record| figures(record)?.unmetered.map(|why| Said::Text(why.label())) },
@@ -318,15 +317,6 @@ fn stream_error(record: &Record) -> Option<&str> {
 // What is worth a field only when it happened.
 fn some_whole(count: u64) -> Option<Said<'static>> {
     (count > 0).then_some(Said::Whole(count))
-}
-
-// Whether it was of use, and if not, why.
-fn success(record: &Record) -> Option<Option<Flaw>> {
-    match record.success? {
-        Use::Good => Some(None),
-        Use::Bad(flaw) => Some(Some(flaw)),
-        Use::Open => None,
-    }
 }
 
 const FLAWS: &[&str] = &["outcome", "json", "tool_arguments"];

@@ -37,7 +37,7 @@ impl Kind {
             Kind::Text => json!({ "type": "string" }),
             Kind::OneOf(words) => json!({ "enum": words }),
             Kind::Words => {
-                json!({ "type": "array", "items": { "type": "string" }, "minItems": 1, "maxItems": Words::MOST })
+                json!({ "type": "array", "items": { "type": "string" }, "minItems": 1, "maxItems": FinishReasons::MOST_WORDS })
             }
             Kind::Whole => json!({ "type": "integer", "minimum": 0 }),
             Kind::Seconds => json!({ "type": "number", "minimum": 0 }),
@@ -77,11 +77,6 @@ pub enum Said<'a> {
 #[derive(Debug, Clone, Copy)]
 pub struct Words(pub FinishReasons);
 
-impl Words {
-    /// A caller may ask for any number of choices; so many words are written.
-    pub const MOST: usize = 16;
-}
-
 impl Serialize for Said<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -90,11 +85,8 @@ impl Serialize for Said<'_> {
             Said::Hex8(bytes) => hex(serializer, bytes),
             Said::Hex16(bytes) => hex(serializer, bytes),
             Said::Words(Words(reasons)) => {
-                let words = reasons
-                    .iter()
-                    .flat_map(|(reason, count)| (0..count).map(move |_| reason.label()));
                 let mut list = serializer.serialize_seq(None)?;
-                for word in words.take(Words::MOST) {
+                for word in reasons.words() {
                     list.serialize_element(word)?;
                 }
                 list.end()

@@ -41,8 +41,7 @@ fn answer(record: &Record, figures: &Figures, naming: &Names, list: &mut List) {
     list.add_known(names::RESPONSE_MODEL, model.map(str::to_owned));
     let reasons: Vec<StringValue> = figures
         .finish_reasons
-        .iter()
-        .flat_map(|(reason, choices)| (0..choices.min(MOST_CHOICES)).map(move |_| reason.label()))
+        .words()
         .map(StringValue::from)
         .collect();
     if !reasons.is_empty() {
@@ -86,9 +85,6 @@ fn answer(record: &Record, figures: &Figures, naming: &Names, list: &mut List) {
         figures.unmetered.map(|reason| reason.label()),
     );
 }
-
-/// A caller may ask for any number of choices.
-const MOST_CHOICES: u32 = 16;
 
 // What HTTP's and gRPC's conventions name.
 fn http(record: &Record, list: &mut List) {
