@@ -71,7 +71,7 @@ enum Exit {
     Config = 78,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 ended well, 64 usage, 70 the command failed, 71 an address or the log's file cannot be opened, \
+const EXIT_CODES: &str = "Exit codes: 0 ended well, 64 usage, 70 the command failed, 71 an address or a file cannot be opened, \
 74 output cannot be written, 78 configuration, 128 + N ended at once by a second signal N";
 
 impl From<Exit> for ExitCode {
