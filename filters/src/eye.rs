@@ -46,13 +46,6 @@ impl Eye {
         if is_encoded(head) {
             return Eye::Blind(Some(Unmetered::Compressed));
         }
-        let checked = |meter: Meter| match asked.checks {
-            Wanted {
-                json: false,
-                tools: false,
-            } => meter,
-            wanted => meter.with_checks(wanted),
-        };
         if is_sse(head) {
             let meter = Meter::stream(dialect, asked.one_choice, limit);
             // Completions echo the prompt, which their engines take for the answer's text.
@@ -60,12 +53,12 @@ impl Eye {
                 Dialect::Chat => meter.after_echoes(asked.echoes),
                 _ => meter,
             };
-            return Eye::Stream(checked(meter));
+            return Eye::Stream(meter.with_checks(asked.checks));
         }
         if asked.stream && !is_type(head, "application/json") {
             return Eye::Blind(Some(Unmetered::NotSse));
         }
-        let meter = checked(Meter::whole(dialect, asked.one_choice, limit));
+        let meter = Meter::whole(dialect, asked.one_choice, limit).with_checks(asked.checks);
         let length = head.get(triton::JSON_LENGTH);
         match length.and_then(|length| triton::json_length(length.as_bytes())) {
             Some(length) => Eye::Whole(meter.with_json_length(length)),
@@ -84,13 +77,17 @@ pub fn is_sse(head: &HeaderMap) -> bool {
     is_type(head, "text/event-stream")
 }
 
-// Media types are compared without their parameters and in any case (RFC 9110 §8.3.1).
-fn is_type(head: &HeaderMap, media_type: &str) -> bool {
+fn is_type(head: &HeaderMap, expected: &str) -> bool {
+    media_type(head).eq_ignore_ascii_case(expected)
+}
+
+/// The media type that a head names, without its parameters (RFC 9110 §8.3.1); in any case, and empty where there is none.
+pub(crate) fn media_type(head: &HeaderMap) -> &str {
     let value = head.get(header::CONTENT_TYPE);
-    value
-        .and_then(|value| value.to_str().ok())
-        .and_then(|value| value.split(';').next())
-        .is_some_and(|found| found.trim().eq_ignore_ascii_case(media_type))
+    let text = value.and_then(|value| value.to_str().ok());
+    text.and_then(|text| text.split(';').next())
+        .unwrap_or_default()
+        .trim()
 }
 
 #[cfg(test)]

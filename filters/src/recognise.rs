@@ -3,8 +3,9 @@
 //! In: the fields of its head, and the first bytes of its body, cut anywhere. Out: the dialect, where what was read is said
 //! in one dialect alone; an error or an answer of a shape that several share is none. Nothing is kept.
 
-use http::{HeaderMap, header};
+use http::HeaderMap;
 
+use crate::eye::media_type;
 use crate::json::{Cursor, Fault, Kind, Text};
 use crate::meter::Dialect;
 use crate::sse::Splitter;
@@ -15,14 +16,7 @@ pub fn dialect(head: &HeaderMap, start: &[u8]) -> Option<Dialect> {
     if head.contains_key(triton::JSON_LENGTH) {
         return Some(Dialect::TritonInfer);
     }
-    let media_type = head
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok())
-        .and_then(|value| value.split(';').next())
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase();
-    match &*media_type {
+    match &*media_type(head).to_ascii_lowercase() {
         "text/event-stream" => of_stream(start),
         "text/vtt" | "application/x-subrip" => Some(Dialect::Audio),
         sound if sound.starts_with("audio/") => Some(Dialect::Audio),
@@ -212,8 +206,8 @@ pub fn fuzz_recognise(bytes: &[u8]) {
         _ => "audio/wav",
     };
     head.insert(
-        header::CONTENT_TYPE,
-        header::HeaderValue::from_static(media_type),
+        http::header::CONTENT_TYPE,
+        http::HeaderValue::from_static(media_type),
     );
     let cut = usize::from(*cut).min(start.len());
     let (short, _) = start.split_at_checked(cut).unwrap_or((start, &[]));

@@ -5,7 +5,10 @@ use proptest::prelude::*;
 
 fn head(media_type: &str) -> HeaderMap {
     let mut head = HeaderMap::new();
-    head.insert(header::CONTENT_TYPE, media_type.parse().expect("a field"));
+    head.insert(
+        http::header::CONTENT_TYPE,
+        media_type.parse().expect("a field"),
+    );
     head
 }
 
