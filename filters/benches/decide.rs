@@ -136,7 +136,13 @@ fn define(
         trusted: true,
     };
     criterion.bench_function(name, |bencher| {
-        bencher
-            .iter(|| ruleset.decide(black_box(&request), 42, black_box(b"req-0123456789abcdef")));
+        bencher.iter(|| {
+            ruleset.decide(
+                black_box(&request),
+                |_| true,
+                42,
+                black_box(b"req-0123456789abcdef"),
+            )
+        });
     });
 }

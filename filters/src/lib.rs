@@ -27,6 +27,7 @@ pub mod hop;
 pub mod hops;
 pub mod identity;
 pub mod json;
+pub mod layers;
 pub mod matcher;
 pub mod meter;
 pub mod outcome;

@@ -87,6 +87,7 @@ pub fn fuzz_rules_json(bytes: &[u8]) {
             client: None,
             trusted: true,
         },
+        |_| true,
         1,
         bytes,
     );

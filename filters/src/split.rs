@@ -77,6 +77,13 @@ pub struct Force {
     /// `always` is the engine listed second and `never` the one listed first, unless an engine is called so. Other
     /// values are ignored, as is the header from callers that are not trusted.
     pub header: String,
+    /// Whether it is on; while it is off, all are as if they had not chosen. Default: `true`.
+    #[serde(default = "on")]
+    pub on: bool,
+}
+
+fn on() -> bool {
+    true
 }
 
 /// A compiled [`Rule`].
@@ -154,7 +161,15 @@ impl Split {
     }
 
     /// The engine for a request, or none if the request does not fit.
-    pub(crate) fn choose(&self, request: &Request<'_>, seed: u64, id: &[u8]) -> Option<Chosen> {
+    ///
+    /// `force_is_on` is asked only about a request that would force an engine.
+    pub(crate) fn choose(
+        &self,
+        request: &Request<'_>,
+        force_is_on: impl FnOnce() -> bool,
+        seed: u64,
+        id: &[u8],
+    ) -> Option<Chosen> {
         if !self.matcher.fits(request) {
             return None;
         }
@@ -163,7 +178,8 @@ impl Split {
             Some(key) => (key, How::Sticky),
             None => (Key::from(Draw::new(seed, &self.name, id)), How::Draw),
         };
-        let (choice, how) = match self.forced(request) {
+        let forced = self.forced(request).filter(|_| force_is_on());
+        let (choice, how) = match forced {
             Some(choice) => (choice, How::Forced),
             None => {
                 let all = &self.choices;

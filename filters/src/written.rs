@@ -149,7 +149,7 @@ mod tests {
     use super::Written;
     use crate::feedback::{Id, Metric};
     use crate::rules::{Address, Name, Tag};
-    use crate::units::{Period, Share, Size};
+    use crate::units::{Moment, Period, Share, Size};
 
     /// What can be read matches the schema's pattern, and so does what is printed.
     fn check<T: Written>(text: &str) {
@@ -175,6 +175,7 @@ mod tests {
         check::<Address>(text);
         check::<Id>(text);
         check::<Metric>(text);
+        check::<Moment>(text);
     }
 
     #[test]
@@ -191,6 +192,7 @@ mod tests {
         check::<Address>();
         check::<Id>();
         check::<Metric>();
+        check::<Moment>();
     }
 
     proptest! {
@@ -200,9 +202,10 @@ mod tests {
             share in "[0-9]{1,4}(\\.[0-9]{0,5})?%",
             period in "([0-9]{1,3}[numshd]s?){1,3}",
             size in "[0-9]{1,21}[kKMGT]?i?B",
+            moment in "[0-9]{4}-[01][0-9]-[0-3][0-9]T[0-2][0-9]:[0-5][0-9]:[0-6][0-9](\\.[0-9]{0,10})?Z",
             address in "http://(\\[[0-9a-f:.]{1,12}\\]|[0-9a-zA-Z._-]{1,8})(:[0-9]{0,6})?",
         ) {
-            for text in [any, share, period, size, address] {
+            for text in [any, share, period, size, moment, address] {
                 check_all(&text);
             }
         }

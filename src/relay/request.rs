@@ -191,6 +191,7 @@ pub async fn plan(
             client: caller.client,
             trusted: caller.is_trusted,
         },
+        |split| snapshot.force_is_on(split),
         exchange.seed(),
         exchange.record.id.as_bytes(),
     );

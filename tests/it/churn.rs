@@ -132,6 +132,7 @@ fn decided(snapshot: &Snapshot, seed: u64, record: &Record, asked: &Asked) -> (A
             client: record.client,
             trusted: true,
         },
+        |_| true,
         seed,
         record.id.as_bytes(),
     );

@@ -92,7 +92,15 @@ impl Ruleset {
 
     /// Where a request goes: to the default engine if another Greylag has routed it, else by the first split that it
     /// fits, else to the default engine. Inside a split force comes before stickiness and stickiness before the draw.
-    pub fn decide(&self, request: &Request<'_>, seed: u64, id: &[u8]) -> Decision {
+    ///
+    /// `force_is_on` says of a split, by its place, whether its `force` is switched on.
+    pub fn decide(
+        &self,
+        request: &Request<'_>,
+        force_is_on: impl Fn(usize) -> bool,
+        seed: u64,
+        id: &[u8],
+    ) -> Decision {
         let traffic = self.classes.of(request);
         if request.trusted && hops::passed(request.headers) > 0 {
             return Decision {
@@ -105,7 +113,7 @@ impl Ruleset {
         }
         if request.route.is_inference() {
             for (index, split) in self.splits.iter().enumerate() {
-                if let Some(chosen) = split.choose(request, seed, id) {
+                if let Some(chosen) = split.choose(request, || force_is_on(index), seed, id) {
                     return Decision {
                         engine: chosen.engine,
                         split: Some(index),
@@ -192,7 +200,7 @@ mod tests {
                 client: None,
                 trusted,
             };
-            let decision = ruleset.decide(&request, 1, b"id");
+            let decision = ruleset.decide(&request, |_| true, 1, b"id");
             let name = &*ruleset.engine(decision.engine).unwrap().name;
             assert_eq!((name, decision.how), (engine, how), "{hop} {trusted}");
             assert_eq!(ruleset.leaves_tag_open(&decision), open);

@@ -279,7 +279,7 @@ splits:
                 client: None,
                 trusted: false,
             };
-            let decision = ruleset.decide(&request, 1, b"id");
+            let decision = ruleset.decide(&request, |_| true, 1, b"id");
             assert_eq!((decision.engine.index(), decision.split), (engine, split));
             let how = if split.is_some() {
                 How::Draw

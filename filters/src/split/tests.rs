@@ -65,6 +65,7 @@ fn decide(ruleset: &Ruleset, caller: &Caller<'_>, id: &[u8]) -> (String, How) {
             client: caller.client.map(|ip| ip.parse::<IpAddr>().unwrap()),
             trusted: caller.trusted,
         },
+        |_| true,
         1,
         id,
     );

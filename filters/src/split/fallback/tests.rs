@@ -48,7 +48,7 @@ fn decide(ruleset: &Ruleset, fields: &[(&'static str, &str)], path: &str) -> Dec
         client: None,
         trusted: true,
     };
-    ruleset.decide(&request, 1, b"id")
+    ruleset.decide(&request, |_| true, 1, b"id")
 }
 
 const CHAT: &str = "/v1/chat/completions";

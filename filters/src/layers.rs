@@ -1,0 +1,113 @@
+//! What the rules in force are made of: a base, what people changed on top of it, and what gates did.
+//!
+//! In: the layers, as they are kept. Out: the ruleset that they make together, and which overlays have no place in it. A change of
+//! the base lifts no overlay: one that still fits stays, whoever wrote the base.
+
+mod diff;
+mod force;
+mod overlay;
+mod weights;
+
+use serde::{Deserialize, Serialize};
+
+pub use diff::{Diff, Difference};
+pub use force::Force;
+pub use overlay::{Change, Overlay, OverlayId};
+pub use weights::Weights;
+
+use crate::rules::{Problem, Rules, Ruleset, compile};
+
+/// The layers of rules in force, from the bottom up.
+#[derive(Clone, Debug)]
+pub struct Layers {
+    /// What the rules begin with: the file's, or those of the last whole change.
+    pub base: Rules,
+    /// What was changed on top of it, in the order in which it was first changed. No two change the same thing.
+    pub overlays: Vec<Overlay>,
+    /// What gates did and nobody has cleared.
+    pub latches: Vec<Latch>,
+}
+
+/// What a gate did, until it is cleared. There are no gates, so there is none.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
+pub enum Latch {}
+
+/// What layers come to.
+#[derive(Clone, Debug)]
+pub struct Compiled {
+    /// The rules in force.
+    pub rules: Ruleset,
+    /// The overlays that have no place in them, each with why.
+    pub unfit: Vec<Unfit>,
+}
+
+/// An overlay that the rules have no place for.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Unfit {
+    /// Which.
+    pub id: OverlayId,
+    /// Why.
+    pub problems: Vec<Problem>,
+}
+
+impl Layers {
+    /// Layers that are a base alone.
+    pub fn of(base: Rules) -> Layers {
+        Layers {
+            base,
+            overlays: Vec::new(),
+            latches: Vec::new(),
+        }
+    }
+
+    /// The overlay of this id.
+    pub fn overlay(&self, id: &OverlayId) -> Option<&Overlay> {
+        self.overlays
+            .iter()
+            .find(|overlay| overlay.change.id() == *id)
+    }
+
+    /// The same layers with this overlay, in the place of one that changes the same thing.
+    pub fn with(mut self, overlay: Overlay) -> Layers {
+        let id = overlay.change.id();
+        let mut all = self.overlays.iter_mut();
+        match all.find(|before| before.change.id() == id) {
+            Some(before) => *before = overlay,
+            None => self.overlays.push(overlay),
+        }
+        self
+    }
+
+    /// The same layers without the overlays that `is_gone` names.
+    pub fn without(mut self, is_gone: impl Fn(&Overlay) -> bool) -> Layers {
+        self.overlays.retain(|overlay| !is_gone(overlay));
+        self
+    }
+
+    /// Compiles the rules in force. An overlay that does not fit is left out, and told of.
+    ///
+    /// # Errors
+    /// All problems of the base.
+    pub fn compile(&self) -> Result<Compiled, Vec<Problem>> {
+        let mut rules = compile(&self.base)?;
+        let mut unfit = Vec::new();
+        for overlay in &self.overlays {
+            let mut written = rules.written().clone();
+            let compiled = match overlay.change.apply(&mut written) {
+                Ok(()) => compile(&written),
+                Err(problem) => Err(vec![problem]),
+            };
+            match compiled {
+                Ok(with_it) => rules = with_it,
+                Err(problems) => unfit.push(Unfit {
+                    id: overlay.change.id(),
+                    problems,
+                }),
+            }
+        }
+        Ok(Compiled { rules, unfit })
+    }
+}
+
+#[cfg(test)]
+mod tests;
