@@ -4,14 +4,25 @@
 //! handler. A GET never changes anything. Exchanges go on untouched, whatever is asked here: the API has a thread of its
 //! own.
 
+pub mod audit;
 pub mod body;
+pub mod change;
 pub mod engines;
+pub mod events;
 pub mod exchanges;
 pub mod feedback;
 pub mod guard;
+pub mod history;
+pub mod openapi;
+pub mod operation;
+pub mod overlays;
 pub mod problem;
 pub mod query;
+pub mod reset;
 pub mod rules;
+pub mod splits;
+pub mod status;
+pub mod who;
 
 use std::net::SocketAddr;
 
@@ -20,10 +31,10 @@ use axum::extract::{DefaultBodyLimit, Request};
 use axum::http::{HeaderValue, header};
 use axum::middleware;
 use axum::response::Response;
-use axum::routing::{get, post};
 
 use crate::side::{Peer, Side, Sides};
 use guard::Guard;
+use operation::Operation;
 use problem::{Code, Problem};
 
 /// The longest body of a request to the API, in bytes, where its path says no other.
@@ -47,15 +58,7 @@ pub async fn serve(sides: Sides, socket: std::net::TcpListener) {
 
 /// The API as it is served on `address`.
 pub fn router(sides: Sides, address: SocketAddr) -> Router {
-    Router::new()
-        .route("/v1/rules", get(rules::read).put(rules::replace))
-        .route("/v1/engines", get(engines::list))
-        .route("/v1/exchanges", get(exchanges::list))
-        .route("/v1/exchanges/{id}", get(exchanges::one))
-        .route(
-            "/v1/feedback",
-            post(feedback::hear).layer(DefaultBodyLimit::max(feedback::LONGEST)),
-        )
+    operation::routes(operations())
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(DefaultBodyLimit::max(LONGEST))
@@ -67,13 +70,31 @@ pub fn router(sides: Sides, address: SocketAddr) -> Router {
         .with_state(sides)
 }
 
+/// All that can be asked: each noun is a file, and one line here.
+pub fn operations() -> Vec<Operation> {
+    [
+        status::operations(),
+        rules::operations(),
+        splits::operations(),
+        overlays::operations(),
+        history::operations(),
+        engines::operations(),
+        exchanges::operations(),
+        feedback::operations(),
+        reset::operations(),
+        events::operations(),
+        openapi::operations(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
+}
+
 async fn not_found(request: Request) -> Problem {
     let path = problem::start(request.uri().path());
     Problem::new(
         Code::NotFound,
-        format!(
-            "there is nothing at {path:?}; there are /v1/rules, /v1/engines, /v1/exchanges, /v1/exchanges/ID and /v1/feedback"
-        ),
+        format!("there is nothing at {path:?}; /openapi.json lists what there is"),
     )
 }
 

@@ -15,7 +15,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::admin;
 use crate::budget::Budget;
@@ -27,9 +27,13 @@ use crate::observe;
 use crate::relay::cut::Registry;
 use crate::relay::sequences::Sequences;
 use crate::relay::{Shared, Worker};
-use crate::side::Sides;
-use crate::snapshot::Store;
+use crate::side::{FOLLOWERS, Sides};
 use crate::stall::Pulse;
+use crate::store::Store;
+use crate::store::begin::Beginning;
+use crate::store::file::{Looked, RulesFile};
+use crate::store::state::StateFile;
+use crate::store::tend::tend;
 use crate::telemetry::Telemetry;
 use crate::telemetry::log::Log;
 use crate::upstream::{Pool, Pools, watch as engines};
@@ -53,6 +57,7 @@ pub struct App {
     ready: Arc<AtomicBool>,
     seats: Arc<Seats>,
     registry: Arc<Registry>,
+    file: Option<Arc<RulesFile>>,
     stop: watch::Sender<bool>,
     end: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
@@ -68,10 +73,7 @@ impl App {
     /// started.
     pub fn start(config: Config) -> io::Result<App> {
         let origin = Origin::fresh();
-        let store = Store::new(&config.rules, origin.boot()).map_err(|problems| {
-            let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-            io::Error::other(lines.join("\n"))
-        })?;
+        let store = begin(&config, &origin)?;
         let mut bound = Vec::new();
         for listener in &config.listen {
             bound.push(listen::bind(listener, config.workers)?);
@@ -94,6 +96,8 @@ impl App {
             draining: AtomicBool::new(false),
             limits: config.limits.clone(),
         });
+        let file = config.origin.clone();
+        let file = file.map(|origin| RulesFile::new(origin, config.bad_rules.clone()));
         // The models that rules name are labels from the first exchange on.
         shared.telemetry.models.learn(&shared.store.current());
         let (stop, stopping) = watch::channel(false);
@@ -105,6 +109,7 @@ impl App {
             ready: Arc::new(AtomicBool::new(false)),
             seats: Seats::new(config.limits.connections),
             registry: Arc::default(),
+            file,
             stop,
             end,
             threads: Vec::new(),
@@ -169,7 +174,10 @@ impl App {
             shared: self.shared.clone(),
             seats: self.seats.clone(),
             ready: self.ready.clone(),
+            followers: Arc::new(Semaphore::new(FOLLOWERS)),
+            file: self.file.clone(),
         };
+        let file = self.file.clone();
         self.spawn("admin".into(), move || {
             runtime.block_on(async {
                 let shared = sides.shared.clone();
@@ -183,6 +191,8 @@ impl App {
                     _ = serving => {}
                     () = engines::watch(shared.clone()) => {}
                     () = shared.identity.watch() => {}
+                    () = tend(shared.store.clone(), || shared.origin.today()) => {}
+                    () = look_at_file(&shared, file) => {}
                     _ = ending.wait_for(|ending| *ending) => {}
                 }
             });
@@ -193,6 +203,13 @@ impl App {
         let thread = std::thread::Builder::new().name(name).spawn(work)?;
         self.threads.push(thread);
         Ok(())
+    }
+
+    /// Reads the configuration file again, and puts its rules in force if they are others.
+    pub fn reload(&self) {
+        if let Some(file) = &self.file {
+            file.ask();
+        }
     }
 
     /// Ends well: not ready, still accepting for `drain_wait`, then no more; waits for what runs, up to `drain`; cuts the
@@ -224,6 +241,39 @@ fn wait(limit: Duration, done: impl Fn() -> bool) {
         std::thread::sleep(STEP);
         waited += STEP;
     }
+}
+
+// The rules that the process begins with.
+fn begin(config: &Config, origin: &Origin) -> io::Result<Store> {
+    let state = config.state_file.as_deref().map(StateFile::open);
+    let beginning = Beginning {
+        rules: &config.rules,
+        is_usable: config.bad_rules.is_empty(),
+        state: state.transpose()?,
+        at: origin.today(),
+        boot: origin.boot(),
+    };
+    Store::begin(beginning).map_err(|problems| {
+        let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        io::Error::other(lines.join("\n"))
+    })
+}
+
+// Never ends by itself.
+async fn look_at_file(shared: &Arc<Shared>, file: Option<Arc<RulesFile>>) {
+    let Some(file) = file else {
+        return std::future::pending().await;
+    };
+    let told = |looked| match looked {
+        Looked::Changed => {
+            shared.telemetry.models.learn(&shared.store.current());
+            shared.telemetry.metrics.reloaded("ok");
+        }
+        Looked::Unusable => shared.telemetry.metrics.reloaded("invalid"),
+        Looked::Same => {}
+    };
+    let now = || shared.origin.today();
+    file.watch(shared.store.clone(), now, told).await;
 }
 
 fn runtime() -> io::Result<Runtime> {

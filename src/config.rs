@@ -7,6 +7,7 @@
 mod check;
 mod environment;
 mod leaf;
+mod origin;
 mod otlp;
 mod place;
 mod read;
@@ -23,6 +24,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use environment::Environment;
+pub use origin::Origin;
 pub use otlp::{Compression, Otlp, OtlpProtocol, Semconv};
 pub use read::Fault;
 
@@ -62,8 +64,33 @@ pub struct Config {
     /// Worker threads, 1 to 256, each with its own connections to engines. Default: 1.
     #[serde(default = "one")]
     pub workers: usize,
+    /// The file in which rules and overlays that were set through the API outlive the process. Its directory must be there, and
+    /// be this Greylag's alone. Default: none, so they are gone with the process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state_file: Option<PathBuf>,
+    /// What becomes of a start with rules that do not compile: `exit` ends it with all problems, `pass_through` serves the default
+    /// engine alone until the file can be used. Default: `exit`.
+    #[serde(default)]
+    pub on_bad_rules: OnBadRules,
     /// What may change while running.
     pub rules: Rules,
+    /// The file that it was read from, if it was.
+    #[serde(skip)]
+    pub origin: Option<Origin>,
+    /// What is wrong with the file's rules, a line each, where `rules` are the default engine alone for it.
+    #[serde(skip)]
+    pub bad_rules: Vec<String>,
+}
+
+/// What becomes of a start with rules that do not compile.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum OnBadRules {
+    /// It ends.
+    #[default]
+    Exit,
+    /// The default engine is served, and nothing else is done.
+    PassThrough,
 }
 
 /// One address that clients connect to.

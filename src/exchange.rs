@@ -12,7 +12,7 @@ use greylag_filters::meter::Offset;
 use greylag_filters::outcome::{self, End};
 use greylag_filters::success;
 use greylag_filters::trace::{self, Kept};
-use greylag_filters::units::Share;
+use greylag_filters::units::{Moment, Share};
 use http::Method;
 use pingora_http::RequestHeader;
 
@@ -29,6 +29,7 @@ pub struct Origin {
     boot: u64,
     count: AtomicU64,
     start: Instant,
+    born: Moment,
 }
 
 impl Origin {
@@ -43,12 +44,23 @@ impl Origin {
             boot,
             count: AtomicU64::new(0),
             start: instant(),
+            born: wall_clock().into(),
         }
     }
 
     /// The time since it was made: what is known of engines is dated by this, since it outlives exchanges.
     pub fn now(&self) -> Offset {
         instant().duration_since(self.start)
+    }
+
+    /// The time of day at which it was made.
+    pub fn born(&self) -> Moment {
+        self.born
+    }
+
+    /// The time of day: what people are told of, and what outlives the process, is dated by this.
+    pub fn today(&self) -> Moment {
+        wall_clock().into()
     }
 
     /// The number that tells this process from others, and the seed of its draws.
@@ -265,7 +277,7 @@ mod tests {
 
     use super::*;
     use crate::config::Otlp;
-    use crate::snapshot::Store;
+    use crate::store::Store;
     use crate::telemetry::log::Log;
 
     #[test]

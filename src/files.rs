@@ -33,8 +33,8 @@ struct Last<T> {
     made: Option<Arc<T>>,
 }
 
-// What changes when a file does: its time to the nanosecond, its place, its size.
-type Stamp = Option<(i64, i64, u64, u64)>;
+/// What changes when a file does: its time to the nanosecond, its place, its size; none where it is not there.
+pub type Stamp = Option<(i64, i64, u64, u64)>;
 
 impl<T> Made<T> {
     /// Of these files, not read yet.
@@ -83,7 +83,8 @@ impl<T> Made<T> {
     }
 }
 
-fn stamp(file: &Path) -> Stamp {
+/// The stamp of a file, links followed.
+pub fn stamp(file: &Path) -> Stamp {
     let found = fs::metadata(file).ok()?;
     Some((found.mtime(), found.mtime_nsec(), found.ino(), found.size()))
 }

@@ -20,11 +20,15 @@ use tokio::time::{Sleep, sleep};
 
 use crate::listen::Seats;
 use crate::relay::Shared;
+use crate::store::file::RulesFile;
 
 /// Connections of one listener at a time; the next ones wait in the system's queue.
 const SEATS: usize = 128;
 /// How long a connection may neither bring nor take a byte: longer than scrapers pause.
 const PATIENCE: Duration = Duration::from_secs(150);
+
+/// So many may follow events at a time.
+pub const FOLLOWERS: usize = 64;
 
 /// What those who are asked here look at.
 #[derive(Debug, Clone)]
@@ -35,6 +39,10 @@ pub struct Sides {
     pub seats: Arc<Seats>,
     /// Whether the listeners accept and no drain has begun.
     pub ready: Arc<AtomicBool>,
+    /// The places of those who follow events.
+    pub followers: Arc<Semaphore>,
+    /// The configuration file, if there is one.
+    pub file: Option<Arc<RulesFile>>,
 }
 
 /// A listener with a bound number of connections.

@@ -1,19 +1,22 @@
 //! The rules in force: one immutable, numbered value, swapped whole.
 //!
-//! In: rules in their written form. Out: a [`Snapshot`] that an exchange takes once and keeps to its end. Nobody ever
-//! sees half of a change: everything that may change while running hangs on this one pointer.
+//! In: compiled rules. Out: a [`Snapshot`] that an exchange takes once and keeps to its end. Nobody ever
+//! sees half of a change: everything that may change while running hangs on one pointer, but for switches.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arc_swap::ArcSwap;
+use greylag_filters::layers::Layers;
 use greylag_filters::rules::engine::Engine;
-use greylag_filters::rules::{self, Address, EngineId, Problem, Rules, Ruleset};
+use greylag_filters::rules::{Address, EngineId, Name, Problem, Ruleset};
 use greylag_filters::split;
-use parking_lot::Mutex;
-use tokio::sync::Notify;
+use schemars::JsonSchema;
+use serde::Serialize;
 
+use crate::events::Events;
+use crate::store::Source;
+use crate::switch::{self, Switch};
 use crate::upstream::{ApiKey, Speaks, Target};
 
 /// A numbered, compiled, immutable set of rules, with what is needed to reach its engines.
@@ -29,8 +32,25 @@ pub struct Snapshot {
     grpc: Vec<Option<Arc<Target>>>,
     // the API key of each that has one
     keys: Vec<Option<Arc<ApiKey>>>,
+    /// What the rules are made of.
+    pub layers: Arc<Layers>,
+    /// Where their base came from.
+    pub source: Source,
     // one for each of `rules.written().splits`, in their order
     splits: Vec<Decided>,
+    // the same: whether callers may choose; none where they never can
+    force: Vec<Option<Arc<Switch>>>,
+}
+
+/// A switch that was turned, as it is told of.
+#[derive(Debug, JsonSchema, Serialize)]
+pub struct Turned {
+    /// Which kind of thing it is.
+    pub kind: switch::Kind,
+    /// Of which name.
+    pub name: String,
+    /// Whether it is on now.
+    pub on: bool,
 }
 
 // What one split has decided since the snapshot was published.
@@ -61,6 +81,68 @@ impl Snapshot {
     /// How each engine is reached, in the order of `rules.engines()`.
     pub fn targets(&self) -> &[Arc<Target>] {
         &self.targets
+    }
+
+    /// Whether trusted callers may choose an engine of a split, by its place in the rules, at this moment.
+    pub fn force_is_on(&self, split: usize) -> bool {
+        let switch = self.force.get(split).and_then(Option::as_ref);
+        switch.is_some_and(|switch| switch.is_on())
+    }
+
+    /// Turns the switches as these rules say, once they are in force in the place of those before. What these rules do not have
+    /// goes off, for exchanges that keep the ones before.
+    pub fn settle(&self, before: &Snapshot) -> Vec<Turned> {
+        let mut turned = Vec::new();
+        let mut turn = |name: &Name, switch: &Switch, on: bool| {
+            if switch.turn(on) {
+                turned.push(Turned {
+                    kind: switch.kind,
+                    name: name.as_str().to_owned(),
+                    on,
+                });
+            }
+        };
+        for (name, force, switch) in self.switches() {
+            turn(name, switch, force.on);
+        }
+        for (name, _, switch) in before.switches() {
+            if !self
+                .switches()
+                .any(|(_, _, other)| Arc::ptr_eq(other, switch))
+            {
+                turn(name, switch, false);
+            }
+        }
+        turned
+    }
+
+    /// Turns off all that disturbs exchanges; what was on.
+    pub fn reset(&self) -> Vec<Turned> {
+        let mut off = Vec::new();
+        for (name, _, switch) in self.switches() {
+            if switch.kind.disturbs() && switch.turn(false) {
+                off.push(Turned {
+                    kind: switch.kind,
+                    name: name.as_str().to_owned(),
+                    on: false,
+                });
+            }
+        }
+        off
+    }
+
+    // The splits that callers can choose in, each with what the rules say of that and its switch.
+    fn switches(&self) -> impl Iterator<Item = (&Name, &split::Force, &Arc<Switch>)> {
+        let splits = self.rules.written().splits.iter().zip(&self.force);
+        splits.filter_map(|(split, switch)| {
+            Some((&split.name, split.force.as_ref()?, switch.as_ref()?))
+        })
+    }
+
+    fn switch(&self, split: &Name) -> Option<Arc<Switch>> {
+        let mut switches = self.switches();
+        let (_, _, switch) = switches.find(|(name, _, _)| *name == split)?;
+        Some(switch.clone())
     }
 
     /// Counts what a split, by its place in the rules, has decided; its name.
@@ -96,14 +178,24 @@ impl Snapshot {
         engines.map(|(engine, target)| (&*engine.tag, target.standing.is_up()))
     }
 
-    // The problems are those of files that the rules name.
-    fn new(version: u64, rules: Ruleset, before: Option<&Snapshot>) -> Result<Self, Vec<Problem>> {
+    /// A snapshot of these rules, made of these layers. What `before` knows of the same things is kept.
+    ///
+    /// # Errors
+    /// The problems of files that the rules name.
+    pub fn new(
+        version: u64,
+        rules: Ruleset,
+        (layers, source): (Arc<Layers>, Source),
+        before: Option<&Snapshot>,
+        events: &Arc<Events>,
+    ) -> Result<Self, Vec<Problem>> {
         let place = |engine: &Engine, address: &Address, speaks: Speaks| {
             before
                 .and_then(|before| before.same_target(engine, address, speaks))
                 .unwrap_or_else(|| {
                     let (name, address) = (engine.name.clone(), address.clone());
-                    Arc::new(Target::new(name, address, speaks, &engine.tls))
+                    let events = events.clone();
+                    Arc::new(Target::new(name, address, speaks, &engine.tls, events))
                 })
         };
         let targets = rules.engines().iter();
@@ -140,8 +232,16 @@ impl Snapshot {
             name: Arc::from(split.name.as_str()),
             taken: (0..engines).map(|_| AtomicU64::new(0)).collect(),
         };
+        let switch = |split: &split::Rule| {
+            let force = split.force.as_ref()?;
+            let known = before.and_then(|before| before.switch(&split.name));
+            Some(known.unwrap_or_else(|| Arc::new(Switch::new(switch::Kind::Force, force.on))))
+        };
         Ok(Snapshot {
             version,
+            layers,
+            source,
+            force: rules.written().splits.iter().map(switch).collect(),
             splits: rules.written().splits.iter().map(decided).collect(),
             rules,
             targets,
@@ -179,134 +279,11 @@ fn count(taken: &AtomicU64) -> f64 {
     taken.load(Ordering::Relaxed) as f64
 }
 
-/// Holds the snapshot in force and publishes new ones.
-#[derive(Debug)]
-pub struct Store {
-    current: ArcSwap<Snapshot>,
-    // Publishing is read-compare-write; readers never take this lock.
-    publishing: Mutex<()>,
-    published: Notify,
-    // Tells this process's versions from those of the process before it.
-    boot: u64,
-}
-
-/// Why a publication was refused.
-#[derive(Debug)]
-pub enum Refused {
-    /// The rules in force are not those the caller had edited.
-    Conflict {
-        /// The entity tag of the rules in force.
-        current: String,
-    },
-    /// The rules do not compile; all problems at once.
-    Problems(Vec<Problem>),
-}
-
-impl Store {
-    /// Compiles `rules` as version 1. `boot` names this process in entity tags.
-    ///
-    /// # Errors
-    /// All problems of the rules, or of files that they name.
-    pub fn new(rules: &Rules, boot: u64) -> Result<Self, Vec<Problem>> {
-        let compiled = rules::compile(rules)?;
-        Ok(Store {
-            current: ArcSwap::from_pointee(Snapshot::new(1, compiled, None)?),
-            publishing: Mutex::new(()),
-            published: Notify::new(),
-            boot,
-        })
-    }
-
-    /// The snapshot in force. An exchange calls this once.
-    pub fn current(&self) -> Arc<Snapshot> {
-        self.current.load_full()
-    }
-
-    /// The entity tag of a snapshot: the process and the version (RFC 9110 §8.8.3), quotes included.
-    pub fn entity_tag(&self, snapshot: &Snapshot) -> String {
-        format!("\"{:x}-{}\"", self.boot, snapshot.version)
-    }
-
-    /// What `rules` would be as the next version; they are not put in force.
-    ///
-    /// # Errors
-    /// All problems of the rules, or of files that they name.
-    pub fn try_out(&self, rules: &Rules) -> Result<Snapshot, Vec<Problem>> {
-        let before = self.current();
-        Snapshot::new(before.version + 1, rules::compile(rules)?, Some(&before))
-    }
-
-    /// Compiles `rules` and puts them in force as the next version, if `expected` (an `If-Match` value) fits.
-    ///
-    /// # Errors
-    /// A conflict or all problems; the rules in force then stay.
-    pub fn publish(
-        &self,
-        rules: &Rules,
-        expected: Option<&EntityTags>,
-    ) -> Result<Arc<Snapshot>, Refused> {
-        // Compiling may take a while and must not hold up another publisher's answer.
-        let compiled = rules::compile(rules).map_err(Refused::Problems)?;
-        let _publishing = self.publishing.lock();
-        let before = self.current();
-        let tag = self.entity_tag(&before);
-        if expected.is_some_and(|expected| !expected.allow(&tag)) {
-            return Err(Refused::Conflict { current: tag });
-        }
-        let next = Snapshot::new(before.version + 1, compiled, Some(&before));
-        let next = Arc::new(next.map_err(Refused::Problems)?);
-        self.current.store(next.clone());
-        self.published.notify_waiters();
-        Ok(next)
-    }
-
-    /// Ends when a version other than `version` is in force.
-    pub async fn changed(&self, version: u64) {
-        loop {
-            let published = self.published.notified();
-            if self.current.load().version != version {
-                return;
-            }
-            published.await;
-        }
-    }
-}
-
-/// The value of an `If-Match` field (RFC 9110 §13.1.1).
-#[derive(Debug, PartialEq, Eq)]
-pub enum EntityTags {
-    /// `*`: whatever is in force.
-    Any,
-    /// One of these, quotes included; weak tags never match strongly, so they are left out.
-    OneOf(Vec<String>),
-}
-
-impl EntityTags {
-    /// Reads an `If-Match` value; what is not a strong entity tag allows nothing.
-    pub fn parse(value: &str) -> Self {
-        if value.trim() == "*" {
-            return EntityTags::Any;
-        }
-        let tags = value.split(',').map(str::trim);
-        EntityTags::OneOf(
-            tags.filter(|tag| tag.starts_with('"') && tag.ends_with('"') && tag.len() >= 2)
-                .map(str::to_owned)
-                .collect(),
-        )
-    }
-
-    /// Whether the thing with this tag may be changed.
-    pub fn allow(&self, tag: &str) -> bool {
-        match self {
-            EntityTags::Any => true,
-            EntityTags::OneOf(tags) => tags.iter().any(|allowed| allowed == tag),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use greylag_filters::rules::Rules;
+
+    use crate::store::Store;
 
     fn rules(candidate: u32) -> Rules {
         let text = format!(
@@ -315,37 +292,6 @@ mod tests {
                 "splits":[{{"name":"s","weights":{{"stable":90,"candidate":{candidate}}}}}]}}"#
         );
         serde_json::from_str(&text).unwrap()
-    }
-
-    #[test]
-    fn a_conflict_changes_nothing() {
-        let store = Store::new(&rules(10), 7).unwrap();
-        assert_eq!(store.entity_tag(&store.current()), "\"7-1\"");
-        let stale = EntityTags::parse("\"7-0\"");
-        let refused = store.publish(&rules(20), Some(&stale));
-        assert!(matches!(refused, Err(Refused::Conflict { current }) if current == "\"7-1\""));
-        assert_eq!(store.current().version, 1);
-        let fits = EntityTags::parse("W/\"7-1\", \"7-1\"");
-        assert_eq!(store.publish(&rules(20), Some(&fits)).unwrap().version, 2);
-    }
-
-    #[test]
-    fn a_bad_set_of_rules_changes_nothing() {
-        let store = Store::new(&rules(10), 7).unwrap();
-        let mut bad = rules(10);
-        bad.default_engine = "nowhere".parse().unwrap();
-        assert!(matches!(store.publish(&bad, None), Err(Refused::Problems(all)) if all.len() == 1));
-        assert_eq!(store.current().version, 1);
-    }
-
-    #[test]
-    fn an_engine_that_stays_keeps_its_target() {
-        let store = Store::new(&rules(10), 7).unwrap();
-        let before = store.current();
-        let after = store.publish(&rules(20), None).unwrap();
-        let stable = before.rules.default_engine();
-        assert!(Arc::ptr_eq(before.target(stable), after.target(stable)));
-        assert_ne!(before.rules.hash(), after.rules.hash());
     }
 
     #[test]
@@ -360,22 +306,5 @@ mod tests {
             [("s", "stable", 1.0), ("s", "candidate", 0.0)]
         );
         assert_eq!(snapshot.decided(1, stable), None);
-    }
-
-    #[test]
-    fn if_match_is_read_as_the_rfc_says() {
-        let check = |value: &str, tag: &str, allowed: bool| {
-            assert_eq!(
-                EntityTags::parse(value).allow(tag),
-                allowed,
-                "{value} for {tag}"
-            );
-        };
-        check("*", "\"a\"", true);
-        check("\"a\"", "\"a\"", true);
-        check("\"b\" , \"a\"", "\"a\"", true);
-        check("W/\"a\"", "\"a\"", false);
-        check("a", "\"a\"", false);
-        check("", "\"a\"", false);
     }
 }

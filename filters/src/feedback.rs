@@ -3,9 +3,11 @@
 //! In: a body of JSON. Out: which exchange is meant, what was judged and how; and what has been said of one exchange so far,
 //! of which so much is kept. Nothing of it is text of the caller's own but a short name and the exchange's id.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Error, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -13,7 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::written::{Misfit, Written, written};
 
 /// One judgement.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Feedback {
     /// The exchange's id.
@@ -249,6 +251,31 @@ impl Heard {
     pub fn size(&self) -> usize {
         let names = self.metrics.iter().map(|(metric, _)| metric.0.len());
         self.metrics.capacity() * size_of::<(Metric, Value)>() + names.sum::<usize>()
+    }
+}
+
+impl JsonSchema for Heard {
+    fn schema_name() -> Cow<'static, str> {
+        "Heard".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "object",
+            "propertyNames": generator.subschema_for::<Metric>(),
+            "additionalProperties": generator.subschema_for::<Value>(),
+            "maxProperties": Heard::MOST,
+        })
+    }
+}
+
+impl JsonSchema for Value {
+    fn schema_name() -> Cow<'static, str> {
+        "Judgement".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": ["boolean", "number"] })
     }
 }
 

@@ -84,6 +84,14 @@ impl Layers {
         self
     }
 
+    /// The same layers without those that were found not to fit.
+    pub fn without_unfit(self, unfit: &[Unfit]) -> Layers {
+        self.without(|one| {
+            let id = one.change.id();
+            unfit.iter().any(|unfit| unfit.id == id)
+        })
+    }
+
     /// Compiles the rules in force. An overlay that does not fit is left out, and told of.
     ///
     /// # Errors

@@ -3,8 +3,11 @@
 //! In: its head, and its bytes or why they did not come. Out: what a reader makes of it, or a problem that says where it is
 //! wrong. Nothing but JSON is read.
 
+use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, StatusCode, header};
+
+use serde::de::DeserializeOwned;
 
 use super::problem::{Code, Problem, start};
 
@@ -38,6 +41,20 @@ pub fn unreadable(rejection: BytesRejection, longest: usize) -> Problem {
         return Problem::new(Code::BodyTooLarge, what);
     }
     Problem::new(Code::BadBody, "the body ended before it was whole")
+}
+
+/// The thing that a body of JSON is, of which so many bytes are read.
+///
+/// # Errors
+/// It is no JSON, or JSON of another shape, or did not come whole.
+pub fn json<T: DeserializeOwned>(
+    headers: &HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+    longest: usize,
+) -> Result<T, Problem> {
+    is_json(headers)?;
+    let body = body.map_err(|rejection| unreadable(rejection, longest))?;
+    parse(&body, |body| serde_json::from_slice(body))
 }
 
 /// What `read` makes of a body.

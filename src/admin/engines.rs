@@ -5,47 +5,82 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::{Query, State};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, Query, State};
 use axum::response::IntoResponse;
+use axum::routing::get;
 use greylag_filters::rules::engine::Kind;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::problem::Problem;
+use super::operation::Operation;
+use super::problem::{Code, Problem, start};
 use super::query::{self, Pairs};
 use crate::relay::Shared;
 use crate::side::Sides;
+use crate::snapshot::Snapshot;
 use crate::upstream::pool::Use;
 use crate::upstream::standing::Probed;
 use crate::upstream::{Target, addresses::Addresses};
 
-/// `GET /v1/engines`.
-pub async fn list(
+/// What can be asked of them.
+pub fn operations() -> Vec<Operation> {
+    vec![
+        Operation::read::<Engines<'_>>("/v1/engines", "All engines, as places", get(list)),
+        Operation::read::<Entry<'_>>("/v1/engines/{name}", "One engine", get(one))
+            .problems(&[Code::NotFound]),
+    ]
+}
+
+async fn list(
     State(sides): State<Sides>,
     Query(pairs): Query<Pairs>,
 ) -> Result<impl IntoResponse, Problem> {
     let [] = query::take(pairs, [])?;
     let snapshot = sides.shared.store.current();
-    let engines = snapshot.rules.each_engine().map(|(id, engine)| Entry {
+    let engines = entries(&sides.shared, &snapshot).collect();
+    Ok(Json(Engines { engines }).into_response())
+}
+
+async fn one(
+    State(sides): State<Sides>,
+    name: Result<Path<String>, PathRejection>,
+    Query(pairs): Query<Pairs>,
+) -> Result<impl IntoResponse, Problem> {
+    let [] = query::take(pairs, [])?;
+    let name = name.map_or(String::new(), |Path(name)| name);
+    let snapshot = sides.shared.store.current();
+    match entries(&sides.shared, &snapshot).find(|engine| engine.name == name) {
+        Some(engine) => Ok(Json(engine).into_response()),
+        None => {
+            let names = snapshot.rules.engines().iter();
+            let names: Vec<&str> = names.map(|engine| &*engine.name).collect();
+            let (name, names) = (start(&name), names.join(", "));
+            let what = format!("found {name:?}; the rules have these engines: {names}");
+            Err(Problem::new(Code::NotFound, what))
+        }
+    }
+}
+
+fn entries<'a>(shared: &'a Shared, snapshot: &'a Snapshot) -> impl Iterator<Item = Entry<'a>> {
+    snapshot.rules.each_engine().map(|(id, engine)| Entry {
         name: &engine.name,
         kind: engine.kind,
         tag: &engine.tag,
-        place: Place::of(&sides.shared, snapshot.target(id)),
+        place: Place::of(shared, snapshot.target(id)),
         grpc: snapshot
             .grpc_target(id)
-            .map(|target| Place::of(&sides.shared, target)),
-    });
-    let engines = Engines {
-        engines: engines.collect(),
-    };
-    Ok(Json(engines).into_response())
+            .map(|target| Place::of(shared, target)),
+    })
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct Engines<'a> {
     engines: Vec<Entry<'a>>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
+#[schemars(rename = "Engine")]
 struct Entry<'a> {
     name: &'a str,
     kind: Kind,
@@ -56,7 +91,7 @@ struct Entry<'a> {
     grpc: Option<Place>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct Place {
     url: String,
     state: &'static str,
@@ -73,21 +108,21 @@ struct Place {
     probe: Option<Probe>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct Address {
     address: String,
     // `in_turn`, or `left_out` since it took no connection
     state: &'static str,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct Connections {
     idle: usize,
     http2: usize,
     streams: usize,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 struct Probe {
     result: String,
     milliseconds: f64,

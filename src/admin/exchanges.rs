@@ -8,8 +8,11 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::IntoResponse;
+use axum::routing::get;
 use greylag_filters::outcome::Outcome;
+use schemars::JsonSchema;
 
+use super::operation::{Operation, Param, ParamKind};
 use super::problem::{Code, Problem, start};
 use super::query::{self, Pairs};
 use crate::record::Record;
@@ -19,13 +22,55 @@ use crate::telemetry::line;
 const USUAL: usize = 100;
 const MOST: usize = 1000;
 
-/// `GET /v1/exchanges`.
-pub async fn list(
+const LIMIT: Param = Param {
+    name: "limit",
+    what: "The most exchanges that are listed. Default: 100.",
+    kind: ParamKind::UpTo(MOST),
+};
+const ENGINE: Param = Param {
+    name: "engine",
+    what: "Only those of the engine of this name.",
+    kind: ParamKind::Text(64),
+};
+const OUTCOME: Param = Param {
+    name: "outcome",
+    what: "Only those with this outcome.",
+    kind: ParamKind::Word(|| OUTCOMES.map(Outcome::label).to_vec()),
+};
+const ID: Param = Param {
+    name: "id",
+    what: "Only those of this id.",
+    kind: ParamKind::Text(256),
+};
+
+/// What can be asked of them.
+pub fn operations() -> Vec<Operation> {
+    vec![
+        Operation::read::<Exchanges<'_>>(
+            "/v1/exchanges",
+            "The last exchanges, newest first",
+            get(list),
+        )
+        .query(&[LIMIT, ENGINE, OUTCOME, ID]),
+        Operation::read::<line::Shown<'_>>("/v1/exchanges/{id}", "One of them", get(one))
+            .problems(&[Code::NotFound]),
+    ]
+}
+
+// What is listed is written piece by piece; this says how it looks.
+#[derive(JsonSchema)]
+struct Exchanges<'a> {
+    #[expect(dead_code, reason = "it is there for its schema")]
+    exchanges: Vec<line::Shown<'a>>,
+}
+
+async fn list(
     State(sides): State<Sides>,
     Query(pairs): Query<Pairs>,
 ) -> Result<impl IntoResponse, Problem> {
-    let [limit, engine, outcome, id] = query::take(pairs, ["limit", "engine", "outcome", "id"])?;
-    let limit = limit.as_deref().map_or(Ok(USUAL), read_limit)?;
+    let [limit, engine, outcome, id] =
+        query::take(pairs, [LIMIT.name, ENGINE.name, OUTCOME.name, ID.name])?;
+    let limit = query::up_to(LIMIT.name, limit.as_deref(), MOST)?.unwrap_or(USUAL);
     let outcome = outcome.as_deref().map(read_outcome).transpose()?;
     let wanted = |record: &Record| {
         engine
@@ -52,8 +97,8 @@ const JSON: [(HeaderName, HeaderValue); 1] = [(
     HeaderValue::from_static("application/json"),
 )];
 
-/// `GET /v1/exchanges/{id}`: the newest of that id, since callers choose ids and may repeat them.
-pub async fn one(
+// The newest of that id, since callers choose ids and may repeat them.
+async fn one(
     State(sides): State<Sides>,
     id: Result<Path<String>, PathRejection>,
     Query(pairs): Query<Pairs>,
@@ -73,18 +118,6 @@ pub async fn one(
             let what =
                 format!("exchange {id:?} is not among the last ones, which limits.ring bounds");
             Err(Problem::new(Code::NotFound, what))
-        }
-    }
-}
-
-fn read_limit(text: &str) -> Result<usize, Problem> {
-    match text.parse::<usize>() {
-        Ok(limit) if (1..=MOST).contains(&limit) => Ok(limit),
-        Ok(_) | Err(_) => {
-            let found = start(text);
-            Err(query::bad(format!(
-                "limit: found {found:?}, allowed are 1 to {MOST}"
-            )))
         }
     }
 }
@@ -138,19 +171,5 @@ mod tests {
             assert_eq!(read_outcome(outcome.label()).ok(), Some(outcome));
         }
         assert!(read_outcome("OK").is_err());
-    }
-
-    #[test]
-    fn a_limit_is_from_1_to_1000() {
-        let check = |text: &str, expected: Option<usize>| {
-            assert_eq!(read_limit(text).ok(), expected, "{text}")
-        };
-        check("1", Some(1));
-        check("1000", Some(1000));
-        check("0", None);
-        check("1001", None);
-        check("-1", None);
-        check("ten", None);
-        check("", None);
     }
 }

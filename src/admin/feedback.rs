@@ -6,13 +6,16 @@
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{Query, State};
-use axum::http::HeaderMap;
+use axum::extract::{DefaultBodyLimit, Query, State};
+use axum::http::{HeaderMap, Method};
 use axum::response::IntoResponse;
-use greylag_filters::feedback::{self, Heard};
+use axum::routing::post;
+use greylag_filters::feedback::{self, Feedback, Heard};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::body;
+use super::operation::Operation;
 use super::problem::{Code, Problem, start};
 use super::query::{self, Pairs};
 use crate::side::Sides;
@@ -20,10 +23,24 @@ use crate::telemetry::line::Judged;
 use crate::telemetry::ring::NotTaken;
 
 /// The longest body, in bytes: room for the longest id and name, every character escaped.
-pub const LONGEST: usize = 4096;
+const LONGEST: usize = 4096;
 
-/// `POST /v1/feedback`.
-pub async fn hear(
+/// What can be asked of it.
+pub fn operations() -> Vec<Operation> {
+    let route = post(hear).layer(DefaultBodyLimit::max(LONGEST));
+    vec![
+        Operation::act::<Known<'_>>(
+            Method::POST,
+            "/v1/feedback",
+            "What a caller says of an answer",
+            route,
+        )
+        .takes::<Feedback>()
+        .problems(&[Code::NotFound, Code::TooManyMetrics]),
+    ]
+}
+
+async fn hear(
     State(sides): State<Sides>,
     Query(pairs): Query<Pairs>,
     headers: HeaderMap,
@@ -50,7 +67,8 @@ pub async fn hear(
 }
 
 // The exchange by now.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
+#[schemars(rename = "Known")]
 struct Known<'a> {
     id: &'a str,
     #[serde(flatten)]

@@ -6,6 +6,7 @@
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use greylag_filters::rules;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// What kind of problem it is. The code is stable: programs may depend on it.
@@ -35,9 +36,34 @@ pub enum Code {
     NotJson,
     /// The rules do not compile.
     InvalidRules,
+    /// As many follow events as may.
+    TooManyFollowers,
+    /// Greylag has made a mistake.
+    Internal,
 }
 
 impl Code {
+    /// What every operation may answer with.
+    pub const EVERYWHERE: [Code; 3] =
+        [Code::BadQuery, Code::HostNotAllowed, Code::OriginNotAllowed];
+    /// What every operation with a body may answer with.
+    pub const OF_BODIES: [Code; 4] = [
+        Code::BadJson,
+        Code::BadBody,
+        Code::BodyTooLarge,
+        Code::NotJson,
+    ];
+
+    /// The status that goes with it.
+    pub fn status(self) -> StatusCode {
+        self.parts().1
+    }
+
+    /// What it is called for people.
+    pub fn title(self) -> &'static str {
+        self.parts().2
+    }
+
     // The end of the document's `type`, after `urn:greylag:problem:`; the status; the title.
     fn parts(self) -> (&'static str, StatusCode, &'static str) {
         match self {
@@ -97,6 +123,16 @@ impl Code {
                 StatusCode::UNPROCESSABLE_ENTITY,
                 "The rules do not compile",
             ),
+            Code::TooManyFollowers => (
+                "too_many_followers",
+                StatusCode::TOO_MANY_REQUESTS,
+                "No more may follow events",
+            ),
+            Code::Internal => (
+                "internal",
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "Greylag has made a mistake",
+            ),
         }
     }
 }
@@ -151,9 +187,10 @@ impl IntoResponse for Problem {
     }
 }
 
-// The members of RFC 9457, and ours.
-#[derive(Debug, Serialize)]
-struct Document<'a> {
+/// The members of RFC 9457, and ours.
+#[derive(Debug, JsonSchema, Serialize)]
+#[schemars(rename = "Problem")]
+pub struct Document<'a> {
     r#type: String,
     title: &'static str,
     status: u16,
@@ -167,7 +204,8 @@ struct Document<'a> {
 }
 
 // One of several things that are wrong.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
+#[schemars(rename = "Misfit")]
 struct Item<'a> {
     path: &'a str,
     what: &'a str,

@@ -35,6 +35,43 @@ pub fn take<const N: usize>(
     Ok(values)
 }
 
+/// A key that is `true` or `false`, or what it is if it is not there.
+///
+/// # Errors
+/// Another value.
+pub fn flag(name: &str, value: Option<String>, default: bool) -> Result<bool, Problem> {
+    match value.as_deref() {
+        None => Ok(default),
+        Some("true") => Ok(true),
+        Some("false") => Ok(false),
+        Some(other) => {
+            let found = start(other);
+            Err(bad(format!(
+                "{name}: found {found:?}, allowed are true and false"
+            )))
+        }
+    }
+}
+
+/// A key that is a whole number from 1 to `most`, if it is there.
+///
+/// # Errors
+/// Another value.
+pub fn up_to(name: &str, value: Option<&str>, most: usize) -> Result<Option<usize>, Problem> {
+    let Some(text) = value else {
+        return Ok(None);
+    };
+    match text.parse::<usize>() {
+        Ok(number) if (1..=most).contains(&number) => Ok(Some(number)),
+        Ok(_) | Err(_) => {
+            let found = start(text);
+            Err(bad(format!(
+                "{name}: found {found:?}, allowed are 1 to {most}"
+            )))
+        }
+    }
+}
+
 /// A problem with the query.
 pub fn bad(detail: impl Into<String>) -> Problem {
     Problem::new(Code::BadQuery, detail)

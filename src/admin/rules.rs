@@ -1,173 +1,68 @@
-//! `/v1/rules`: the base, whole.
+//! `/v1/rules`: the base, whole; or with what lies on it.
 //!
-//! In: GET, or PUT with the rules as JSON. Out: the rules in force, or the version that came of them. Secrets are hidden; who
-//! sends the mark back that stands for one means the one in force. A PUT is checked whole and put in force whole, or
-//! changes nothing. Each change is logged with who made it and what became of it.
-
-use std::sync::Arc;
+//! In: GET, or PUT with the rules as JSON. Out: the rules, or the version that came of them. Secrets are hidden; who sends the mark
+//! back that stands for one means the one in force. A PUT is checked whole and put in force whole, or changes nothing.
 
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{ConnectInfo, Query, State};
-use axum::http::{HeaderMap, header};
-use axum::response::IntoResponse;
-use greylag_filters::rules::{self, Rules};
-use serde::Serialize;
+use axum::extract::{Query, State};
+use axum::http::{HeaderMap, Method};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, put};
+use greylag_filters::rules::Rules;
 
-use super::problem::{Code, Problem, start};
+use super::change::{self, Changed, Terms};
+use super::operation::{Operation, Param, ParamKind};
+use super::problem::Problem;
 use super::query::{self, Pairs};
+use super::who::Who;
 use super::{LONGEST, body};
-use crate::side::{Peer, Sides};
-use crate::snapshot::{EntityTags, Refused, Snapshot};
+use crate::side::Sides;
+use crate::store::Wish;
 
-/// `GET /v1/rules`.
-pub async fn read(
-    State(sides): State<Sides>,
-    Query(pairs): Query<Pairs>,
-) -> Result<impl IntoResponse, Problem> {
-    let [] = query::take(pairs, [])?;
-    let snapshot = sides.shared.store.current();
-    Ok((
-        about(&sides, &snapshot),
-        Json(snapshot.rules.written().hidden()).into_response(),
-    ))
-}
+const IN_FORCE: Param = Param {
+    name: "in_force",
+    what: "Whether with what lies on the base. Default: `false`, the base alone.",
+    kind: ParamKind::Flag,
+};
 
-/// What a PUT came to.
-#[derive(Debug, Serialize)]
-struct Published {
-    /// The version in force; of a dry run, the version that it would be.
-    version: u64,
-    /// The hash of the rules that were sent.
-    hash: String,
-    /// Whether they only were compiled.
-    dry_run: bool,
-}
-
-/// `PUT /v1/rules`.
-pub async fn replace(
-    State(sides): State<Sides>,
-    ConnectInfo(Peer(peer)): ConnectInfo<Peer>,
-    Query(pairs): Query<Pairs>,
-    headers: HeaderMap,
-    body: Result<Bytes, BytesRejection>,
-) -> Result<impl IntoResponse, Problem> {
-    let dry_run = is_dry_run(pairs)?;
-    body::is_json(&headers)?;
-    let expected = if_match(&headers);
-    let body = body.map_err(|rejection| body::unreadable(rejection, LONGEST))?;
-    let rules: Rules =
-        body::parse(&body, |body| serde_json::from_slice(body)).inspect_err(|_| {
-            tried(&sides, dry_run, "invalid");
-            tracing::warn!(name: "greylag.rules.refused", %peer, "rules sent to the API were refused: they cannot be read");
-        })?;
-    let in_force = sides.shared.store.current();
-    let rules = rules.revealed(in_force.rules.written());
-    if dry_run {
-        return try_out(&sides, &rules, expected.as_ref());
-    }
-    match sides.shared.store.publish(&rules, expected.as_ref()) {
-        Ok(snapshot) => {
-            sides.shared.telemetry.models.learn(&snapshot);
-            tried(&sides, dry_run, "ok");
-            let (hash, version) = (hex(snapshot.rules.hash()), snapshot.version);
-            // Versions are counted under the lock that publishes, so the one before is the one that was replaced.
-            let from = version - 1;
-            tracing::info!(name: "greylag.rules.replaced", %peer, from, to = version, hash, "rules replaced through the API");
-            Ok((
-                about(&sides, &snapshot),
-                Json(Published {
-                    version,
-                    hash,
-                    dry_run,
-                }),
-            ))
-        }
-        Err(Refused::Conflict { current }) => {
-            tried(&sides, dry_run, "conflict");
-            tracing::warn!(name: "greylag.rules.refused", %peer, current, "rules sent to the API were refused: others are in force by now");
-            Err(conflict(&current))
-        }
-        Err(Refused::Problems(problems)) => {
-            tried(&sides, dry_run, "invalid");
-            tracing::warn!(name: "greylag.rules.refused", %peer, problems = problems.len(), "rules sent to the API were refused: they do not compile");
-            Err(invalid(problems))
-        }
-    }
-}
-
-type Answer = ([(&'static str, String); 3], Json<Published>);
-
-// What a publication would say, and nothing is published.
-fn try_out(sides: &Sides, rules: &Rules, expected: Option<&EntityTags>) -> Result<Answer, Problem> {
-    let tried = sides.shared.store.try_out(rules).map_err(invalid)?;
-    let current = sides.shared.store.current();
-    let tag = sides.shared.store.entity_tag(&current);
-    if expected.is_some_and(|expected| !expected.allow(&tag)) {
-        return Err(conflict(&tag));
-    }
-    let published = Published {
-        version: tried.version,
-        hash: hex(tried.rules.hash()),
-        dry_run: true,
-    };
-    Ok((about(sides, &current), Json(published)))
-}
-
-// The rules in force, as fields of the head.
-fn about(sides: &Sides, snapshot: &Arc<Snapshot>) -> [(&'static str, String); 3] {
-    [
-        ("etag", sides.shared.store.entity_tag(snapshot)),
-        ("x-greylag-rules-version", snapshot.version.to_string()),
-        ("x-greylag-rules-hash", hex(snapshot.rules.hash())),
+/// What can be asked of them.
+pub fn operations() -> Vec<Operation> {
+    vec![
+        Operation::read::<Rules>("/v1/rules", "The base of the rules", get(read))
+            .query(&[IN_FORCE])
+            .tagged(),
+        Operation::act::<Changed>(Method::PUT, "/v1/rules", "Replaces the base", put(replace))
+            .query(change::TERMS)
+            .takes::<Rules>()
+            .problems(change::PROBLEMS)
+            .tagged(),
     ]
 }
 
-fn hex(hash: u64) -> String {
-    format!("{hash:016x}")
-}
-
-fn tried(sides: &Sides, dry_run: bool, result: &'static str) {
-    if !dry_run {
-        sides.shared.telemetry.metrics.reloaded(result);
-    }
-}
-
-fn is_dry_run(pairs: Pairs) -> Result<bool, Problem> {
-    let [dry_run] = query::take(pairs, ["dry_run"])?;
-    match dry_run.as_deref() {
-        None | Some("false") => Ok(false),
-        Some("true") => Ok(true),
-        Some(other) => {
-            let found = start(other);
-            Err(query::bad(format!(
-                "dry_run: found {found:?}, allowed are true and false"
-            )))
-        }
-    }
-}
-
-// Several fields are one list (RFC 9110 §5.3).
-fn if_match(headers: &HeaderMap) -> Option<EntityTags> {
-    let values = headers.get_all(header::IF_MATCH).iter();
-    let values: Vec<&str> = values
-        .map(|value| value.to_str().unwrap_or_default())
-        .collect();
-    (!values.is_empty()).then(|| EntityTags::parse(&values.join(",")))
-}
-
-fn conflict(current: &str) -> Problem {
-    let what = format!(
-        "If-Match does not name the rules in force, which are {current}; read them again and edit those"
-    );
-    Problem::new(Code::Conflict, what)
-}
-
-fn invalid(problems: Vec<rules::Problem>) -> Problem {
-    let found = match problems.len() {
-        1 => "there is 1 problem".to_owned(),
-        many => format!("there are {many} problems"),
+async fn read(
+    State(sides): State<Sides>,
+    Query(pairs): Query<Pairs>,
+) -> Result<impl IntoResponse, Problem> {
+    let [in_force] = query::take(pairs, [IN_FORCE.name])?;
+    let store = &sides.shared.store;
+    let snapshot = store.current();
+    let rules = match query::flag(IN_FORCE.name, in_force, false)? {
+        true => snapshot.rules.written(),
+        false => &snapshot.layers.base,
     };
-    Problem::new(Code::InvalidRules, format!("{found}; nothing was changed")).with(problems)
+    Ok((change::about(store, &snapshot), Json(rules.hidden())))
+}
+
+async fn replace(
+    State(sides): State<Sides>,
+    who: Who,
+    Query(pairs): Query<Pairs>,
+    headers: HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<Response, Problem> {
+    let terms = Terms::take(&sides, pairs, &headers)?;
+    let rules: Rules = body::json(&headers, body, LONGEST)?;
+    change::make(&sides, &who, terms, Wish::Base(Box::new(rules))).await
 }

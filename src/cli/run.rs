@@ -58,7 +58,7 @@ fn announce(app: &App) {
 }
 
 async fn serve(app: App, mut signals: Signals) -> io::Result<ExitCode> {
-    let signal = signals.next().await;
+    let signal = signals.next(|| app.reload()).await;
     tracing::info!(
         name: "greylag.ending",
         signal,
@@ -81,7 +81,7 @@ async fn serve(app: App, mut signals: Signals) -> io::Result<ExitCode> {
             }
             Ok(ExitCode::SUCCESS)
         }
-        signal = signals.next() => {
+        signal = signals.next(|| {}) => {
             tracing::warn!(name: "greylag.ended_at_once", signal, "ended at once by a second signal");
             Ok(ExitCode::from(128 + signal))
         }

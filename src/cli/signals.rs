@@ -1,6 +1,6 @@
-//! The signals that end a process.
+//! The signals that end a process, and the one that has it read its file again.
 //!
-//! In: SIGTERM and SIGINT. Out: which came. SIGHUP, which those who rotate logs send, ends nothing. From the moment a listener is made, none of them is lost, and none of them
+//! In: SIGTERM and SIGINT. Out: which came. SIGHUP ends nothing. From the moment a listener is made, none of them is lost, and none of them
 //! ends the process by itself.
 
 use std::io;
@@ -24,15 +24,15 @@ impl Signals {
         })
     }
 
-    /// The number of the next one.
-    pub(super) async fn next(&mut self) -> u8 {
+    /// The number of the next one that ends the process; `hung_up` is called for each SIGHUP before.
+    pub(super) async fn next(&mut self, hung_up: impl Fn()) -> u8 {
         const SIGINT: u8 = 2;
         const SIGTERM: u8 = 15;
         loop {
             tokio::select! {
                 _ = self.terminate.recv() => return SIGTERM,
                 _ = self.interrupt.recv() => return SIGINT,
-                _ = self.hangup.recv() => {}
+                _ = self.hangup.recv() => hung_up(),
             }
         }
     }

@@ -25,7 +25,7 @@ pub(super) fn sim(args: &Args) -> Result<(), Exit> {
             let address = engine.open_on(listener, Door::http2()).map_err(failed)?;
             print(&format!("it speaks HTTP/2 at http://{address}"))?;
         }
-        signals.next().await;
+        signals.next(|| {}).await;
         engine.stop().await;
         Ok(())
     })

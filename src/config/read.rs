@@ -8,9 +8,9 @@ use std::path::Path;
 
 use greylag_filters::rules;
 
-use super::Config;
 use super::place::{self, Places};
 use super::wording;
+use super::{Config, Origin};
 
 /// Why a configuration cannot be used; each line of it is a sentence for people.
 #[derive(Debug, thiserror::Error)]
@@ -53,7 +53,11 @@ impl Config {
             error,
         })?;
         match std::str::from_utf8(&bytes) {
-            Ok(text) => Config::read(text, &name),
+            Ok(text) => {
+                let mut config = Config::read(text, &name)?;
+                config.origin = Some(Origin::of(&config, path));
+                Ok(config)
+            }
             Err(fault) => Err(not_text(&bytes, fault, name)),
         }
     }

@@ -33,7 +33,7 @@ fn check_rules(keys: &str, expected: &str) {
 fn a_key_that_is_not_known_is_refused_with_those_that_are() {
     check(
         "limit: {}\n",
-        "f.yaml:1:1: unknown key \"limit\"; allowed: listen, admin, observe, identity, trusted, forwarded, telemetry, limits, workers, rules",
+        "f.yaml:1:1: unknown key \"limit\"; allowed: listen, admin, observe, identity, trusted, forwarded, telemetry, limits, workers, state_file, on_bad_rules, rules",
     );
     check(
         "limits: { drain: 30s, drayn: 1s }\n",

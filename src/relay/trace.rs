@@ -47,7 +47,7 @@ mod tests {
     use crate::config::Otlp;
     use crate::exchange::Origin;
     use crate::relay::caller::Caller;
-    use crate::snapshot::Store;
+    use crate::store::Store;
     use crate::telemetry::Telemetry;
     use crate::telemetry::log::Log;
 

@@ -2,6 +2,7 @@
 //!
 //! In: a record. Out: an entry, with its timeline and what was judged. What is not known is not there. Times are seconds.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -9,6 +10,7 @@ use greylag_filters::feedback::Heard;
 use greylag_filters::grpc::Status;
 use greylag_filters::meter::{FinishReasons, Metered};
 use greylag_filters::success::{Flaw, Use};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::ser::{SerializeSeq, Serializer};
 
@@ -26,8 +28,10 @@ pub fn entry(entry: &Entry) -> serde_json::Value {
     serde_json::to_value(shown).unwrap_or_default()
 }
 
-#[derive(Serialize)]
-struct Shown<'a> {
+/// An exchange that the ring holds, as it is shown.
+#[derive(JsonSchema, Serialize)]
+#[schemars(rename = "Exchange")]
+pub struct Shown<'a> {
     #[serde(flatten)]
     line: Line<'a>,
     #[serde(flatten)]
@@ -35,7 +39,7 @@ struct Shown<'a> {
 }
 
 /// Whether an exchange was of use, by what is known by now.
-#[derive(Debug, Serialize)]
+#[derive(Debug, JsonSchema, Serialize)]
 pub struct Judged<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     success: Option<bool>,
@@ -57,8 +61,9 @@ impl<'a> Judged<'a> {
     }
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct Line<'a> {
+    #[schemars(with = "String")]
     time: Display<humantime::Rfc3339Timestamp>,
     id: &'a str,
     method: &'a str,
@@ -74,6 +79,7 @@ struct Line<'a> {
     traffic: &'static str,
     leg: &'static str,
     rules_version: u64,
+    #[schemars(with = "String")]
     rules_hash: Hex<8>,
     #[serde(skip_serializing_if = "Option::is_none")]
     engine: Option<&'a str>,
@@ -101,10 +107,13 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     tokens: Option<Tokens<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     trace_id: Option<Hex<16>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     span_id: Option<Hex<8>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>")]
     parent_span_id: Option<Hex<8>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     sampled: Option<bool>,
@@ -120,19 +129,20 @@ struct Line<'a> {
     stalled: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Fault>,
+    #[schemars(with = "Vec<(f64, u32)>")]
     timeline: Events<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     later_gaps: Vec<(f64, u32)>,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct Fault {
     code: &'static str,
     grade: &'static str,
     root_cause: &'static str,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct Times {
     #[serde(skip_serializing_if = "Option::is_none")]
     request: Option<f64>,
@@ -156,7 +166,7 @@ struct Times {
     e2e: Option<f64>,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct Tokens<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<&'a str>,
@@ -172,6 +182,7 @@ struct Tokens<'a> {
     cached: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<u64>,
+    #[schemars(with = "BTreeMap<String, u64>")]
     finish_reasons: Reasons<'a>,
     terminated: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -288,7 +299,7 @@ impl<'a> Tokens<'a> {
 }
 
 // The requests of a call that carries many.
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct Calls<'a> {
     count: u64,
     unmetered: u64,
@@ -296,7 +307,7 @@ struct Calls<'a> {
     kept: Vec<Call<'a>>,
 }
 
-#[derive(Serialize)]
+#[derive(JsonSchema, Serialize)]
 struct Call<'a> {
     id: &'a str,
     asked: f64,

@@ -65,7 +65,7 @@ thread_local! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::Store;
+    use crate::store::Store;
 
     #[test]
     fn only_so_many_models_of_rules_and_engines_are_labels() {

@@ -3,13 +3,17 @@
 //! In: signs from probes and exchanges, with what they were. Out: whether an exchange is let through, and what to show. As long
 //! as all is well, asking and telling take no lock.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use greylag_filters::health::{Health, Sign, State};
 use greylag_filters::meter::Offset;
 use parking_lot::Mutex;
+use serde::Serialize;
 use tokio::sync::Notify;
+
+use crate::events::{Events, Kind};
 
 /// The standing of a place.
 #[derive(Debug)]
@@ -19,6 +23,16 @@ pub struct Standing {
     plain: AtomicBool,
     // somebody found no connection: the name may lead elsewhere by now
     missed: Notify,
+    events: Arc<Events>,
+}
+
+// What is told of a place that goes down or comes up.
+#[derive(Serialize)]
+struct Turned<'a> {
+    engine: &'a str,
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<&'a str>,
 }
 
 #[derive(Debug, Default)]
@@ -52,17 +66,17 @@ pub struct Shown {
     pub probe: Option<Probed>,
 }
 
-impl Default for Standing {
-    fn default() -> Self {
+impl Standing {
+    /// All is well; what changes is told in `events`.
+    pub fn told_in(events: Arc<Events>) -> Self {
         Standing {
+            events,
             known: Mutex::default(),
             plain: AtomicBool::new(true),
             missed: Notify::new(),
         }
     }
-}
 
-impl Standing {
     /// Whether it is up.
     pub fn is_up(&self) -> bool {
         self.is_plain() || self.known.lock().health.state() == State::Up
@@ -81,6 +95,7 @@ impl Standing {
         let mut known = self.known.lock();
         if known.health.note(Sign::Alive, now()) && known.health.state() == State::Up {
             tracing::info!(name: "greylag.engine.up", engine, "an engine is up again");
+            self.tell(engine, State::Up, None);
         }
         if known.health.is_plain() {
             known.reason = None;
@@ -95,6 +110,7 @@ impl Standing {
         // A trial that fails is no news.
         if known.health.note(Sign::Dead, now) && was_up {
             tracing::warn!(name: "greylag.engine.down", engine, why, "an engine is down");
+            self.tell(engine, State::Down, Some(why));
         }
         known.reason = Some(why.to_owned());
         self.plain.store(false, Ordering::Relaxed);
@@ -131,6 +147,15 @@ impl Standing {
         self.missed.notified().await;
     }
 
+    fn tell(&self, engine: &str, state: State, reason: Option<&str>) {
+        let turned = Turned {
+            engine,
+            state: state.label(),
+            reason,
+        };
+        self.events.tell(Kind::Engine, &turned);
+    }
+
     fn is_plain(&self) -> bool {
         self.plain.load(Ordering::Relaxed)
     }
@@ -146,7 +171,7 @@ mod tests {
 
     #[test]
     fn what_all_see_is_what_one_was_told() {
-        let standing = Standing::default();
+        let standing = Standing::told_in(Arc::default());
         assert!(standing.admits(|| panic!("a clock is not asked while all is well")));
         for second in 1..=3 {
             assert!(standing.is_up());

@@ -16,6 +16,7 @@ use tokio::net::{TcpStream, UnixStream};
 
 use super::addresses::Addresses;
 use super::standing::Standing;
+use crate::events::Events;
 use crate::files::Fault;
 use crate::socket::{Socket, tune};
 use crate::tls;
@@ -66,8 +67,14 @@ pub struct Target {
 }
 
 impl Target {
-    /// The place of the engine of this name; a literal address needs no resolving.
-    pub fn new(name: Arc<str>, address: Address, speaks: Speaks, tls: &TlsRule) -> Self {
+    /// The place of the engine of this name; a literal address needs no resolving. Its ups and downs are told in `events`.
+    pub fn new(
+        name: Arc<str>,
+        address: Address,
+        speaks: Speaks,
+        tls: &TlsRule,
+        events: Arc<Events>,
+    ) -> Self {
         const BOTH: &[&[u8]] = &[b"h2", b"http/1.1"];
         const ONLY_H2: &[&[u8]] = &[b"h2"];
         let literal = match &address.socket {
@@ -90,7 +97,7 @@ impl Target {
             number: rand::random(),
             address,
             speaks,
-            standing: Standing::default(),
+            standing: Standing::told_in(events),
             addresses: ArcSwap::from_pointee(Addresses::of(literal)),
             models: ArcSwap::default(),
         }

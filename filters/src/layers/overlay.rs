@@ -27,6 +27,13 @@ pub struct Overlay {
     pub until: Option<Moment>,
 }
 
+impl Overlay {
+    /// Whether its end has come.
+    pub fn has_ended(&self, now: Moment) -> bool {
+        self.until.is_some_and(|until| until <= now)
+    }
+}
+
 /// What an overlay changes.
 #[derive(Clone, Debug, Deserialize, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]

@@ -5,7 +5,7 @@
 
 use super::engine::{self, Engine};
 use super::problem::{Place, Problem, Problems, list};
-use super::ruleset::{Ruleset, hash};
+use super::ruleset::Ruleset;
 use super::{EngineId, Rules};
 use crate::matcher;
 use crate::route::Declared;
@@ -29,7 +29,7 @@ pub fn compile(rules: &Rules) -> Result<Ruleset, Vec<Problem>> {
     match (default_engine, classes) {
         (Some(default_engine), Some(classes)) if problems.is_empty() => Ok(Ruleset {
             written: rules.clone(),
-            hash: hash(rules),
+            hash: rules.hash(),
             engines,
             default_engine,
             splits,

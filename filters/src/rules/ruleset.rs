@@ -159,10 +159,12 @@ impl Ruleset {
     }
 }
 
-/// The hash of written rules; see [`Ruleset::hash`].
-pub(super) fn hash(rules: &Rules) -> u64 {
-    let json = serde_json::to_vec(rules).expect("the written form has only string keys");
-    xxh3_64(&json)
+impl Rules {
+    /// Their hash; see [`Ruleset::hash`].
+    pub fn hash(&self) -> u64 {
+        let json = serde_json::to_vec(self).expect("the written form has only string keys");
+        xxh3_64(&json)
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,172 @@
+//! The configuration file while the process runs: its rules are put in force when they change.
+//!
+//! In: looks at the file, and SIGHUP. Out: a new base, or a report of what is wrong with the file, which then changes nothing. A file that
+//! is touched, or says the same in other words, changes nothing either: what was set through the API stays.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use greylag_filters::units::Moment;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::{Ask, Refused, Store, Wish};
+use crate::config::{Config, Origin};
+use crate::files::{Stamp, stamp};
+
+/// How often the file is looked at. One that is being written is left alone until it is the same at two looks in a row.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// The configuration file of this process.
+#[derive(Debug)]
+pub struct RulesFile {
+    origin: Origin,
+    asked: Notify,
+    known: Mutex<Known>,
+}
+
+/// What is known of the file.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// What is wrong with it, a line each; empty if it can be used.
+    pub problems: Vec<String>,
+    /// What it says beside rules that is other than at the start, by the first key: it needs a restart.
+    pub needs_restart: Vec<String>,
+}
+
+/// What a look at the file came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Looked {
+    /// Its rules are in force.
+    Changed,
+    /// Its rules are the ones it had.
+    Same,
+    /// It cannot be used.
+    Unusable,
+}
+
+impl RulesFile {
+    /// This file, which was read, and had these problems.
+    pub fn new(origin: Origin, problems: Vec<String>) -> Arc<RulesFile> {
+        Arc::new(RulesFile {
+            origin,
+            asked: Notify::new(),
+            known: Mutex::new(Known {
+                problems,
+                ..Known::default()
+            }),
+        })
+    }
+
+    /// Its path.
+    pub fn path(&self) -> &PathBuf {
+        &self.origin.path
+    }
+
+    /// What is known of it.
+    pub fn known(&self) -> Known {
+        self.known.lock().clone()
+    }
+
+    /// Has it read at once, as SIGHUP does.
+    pub fn ask(&self) {
+        self.asked.notify_one();
+    }
+
+    /// Looks at the file now and then, for as long as it is polled; `now` says when it is, and `told` hears what came of a look.
+    pub async fn watch(
+        self: Arc<Self>,
+        store: Arc<Store>,
+        now: impl Fn() -> Moment,
+        told: impl Fn(Looked),
+    ) {
+        let mut look = interval(PAUSE);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // Read at the start.
+        let mut read = stamp(self.path());
+        let mut seen = read;
+        loop {
+            let is_asked = tokio::select! {
+                _ = look.tick() => false,
+                () = self.asked.notified() => true,
+            };
+            let here = stamp(self.path());
+            let is_settled = here == std::mem::replace(&mut seen, here);
+            if !is_asked && (here == read || !is_settled) {
+                continue;
+            }
+            let (file, store, at) = (self.clone(), store.clone(), now());
+            // Reading and compiling must not hold up the API.
+            let work = move || file.take(&store, at, here);
+            match tokio::task::spawn_blocking(work).await {
+                Ok(Some(looked)) => {
+                    read = here;
+                    told(looked);
+                }
+                // It was written while it was read: the next look will see another stamp, or the same one twice.
+                Ok(None) | Err(_) => {}
+            }
+        }
+    }
+
+    // Puts its rules in force. None: it has changed meanwhile.
+    fn take(&self, store: &Store, at: Moment, expected: Stamp) -> Option<Looked> {
+        let loaded = Config::load(self.path());
+        if stamp(self.path()) != expected {
+            return None;
+        }
+        let config = match loaded {
+            Ok(config) if config.bad_rules.is_empty() => config,
+            Ok(config) => return Some(self.unusable(config.bad_rules)),
+            Err(fault) => {
+                let lines = fault.to_string();
+                return Some(self.unusable(lines.lines().map(str::to_owned).collect()));
+            }
+        };
+        self.compare(&config);
+        if store.is_files(&config.rules) {
+            self.usable();
+            tracing::info!(name: "greylag.rules.file_same", file = %self.path().display(), "the configuration file was read again, and has the rules that it had");
+            return Some(Looked::Same);
+        }
+        let wish = Wish::File(Box::new(config.rules));
+        match store.change(Ask::own(wish, at)) {
+            Ok(_) => {
+                self.usable();
+                Some(Looked::Changed)
+            }
+            Err(Refused::Problems(problems)) => {
+                let file = self.path().display();
+                let lines = problems.iter().map(|problem| format!("{file}: {problem}"));
+                Some(self.unusable(lines.collect()))
+            }
+            // Only what is asked on a condition, or by a name, is refused otherwise.
+            Err(Refused::Conflict { .. } | Refused::NoOverlay | Refused::NoVersion) => None,
+        }
+    }
+
+    fn unusable(&self, problems: Vec<String>) -> Looked {
+        let (file, all) = (self.path().display(), problems.join("; "));
+        tracing::error!(name: "greylag.rules.file_unusable", %file, problems = all, "the configuration file cannot be used: what was in force stays");
+        self.known.lock().problems = problems;
+        Looked::Unusable
+    }
+
+    fn usable(&self) {
+        self.known.lock().problems.clear();
+    }
+
+    fn compare(&self, config: &Config) {
+        let changed = self.origin.changed(config);
+        let mut known = self.known.lock();
+        if changed != known.needs_restart {
+            if !changed.is_empty() {
+                let (file, keys) = (self.path().display(), changed.join(", "));
+                tracing::warn!(name: "greylag.config.needs_restart", %file, keys, "the configuration file has changed where a restart is needed");
+            }
+            known.needs_restart = changed;
+        }
+    }
+}
