@@ -17,11 +17,7 @@ use crate::config::Environment;
 
 /// Serves; returns the exit code of a process that has served.
 pub(super) fn run(file: &Path) -> Result<ExitCode, Exit> {
-    let config = load(file)?.with(&Environment::of_process());
-    let config = config.map_err(|fault| {
-        complain(&fault);
-        Exit::Config
-    })?;
+    let config = load(file, &Environment::of_process())?;
     events::to_stderr(config.telemetry.log.process);
     use_small_pages();
     let failed = |error: io::Error| {

@@ -1,19 +1,19 @@
-//! What the environment says instead of the file: OpenTelemetry's variables, as its specification has them.
+//! OpenTelemetry's variables, as its specification has them.
 //!
 //! In: variables, by name. Out: a configuration in which they count before the file, or everything that is wrong with
-//! them. Nothing else reads the environment, but for `RUST_LOG` in the command line; an empty variable counts as none.
+//! them. One whose key a `GREYLAG_` variable names counts for nothing: that one is Greylag's own.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use greylag_filters::rules::Secret;
 use greylag_filters::written::start;
 
-use super::otlp::{Compression, Otlp, OtlpProtocol, Semconv, field_problem};
-use super::{Config, Fault};
+use super::Environment;
+use crate::config::otlp::{Compression, Otlp, OtlpProtocol, Semconv, field_problem};
+use crate::config::{Config, Fault};
 
 /// The variables that mean something here.
-const KNOWN: [&str; 22] = [
+pub(super) const KNOWN: [&str; 22] = [
     "OTEL_SDK_DISABLED",
     "OTEL_TRACES_EXPORTER",
     "OTEL_SERVICE_NAME",
@@ -38,49 +38,12 @@ const KNOWN: [&str; 22] = [
     "POD_UID",
 ];
 
-/// Variables that were set to something.
-#[derive(Debug, Default, Clone)]
-pub struct Environment(BTreeMap<&'static str, String>);
-
-impl Environment {
-    /// This process's. A value that is not UTF-8 counts as one whose wrong bytes are marks.
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the one place that reads the environment"
-    )]
-    pub fn of_process() -> Self {
-        let read = |name| Some(std::env::var_os(name)?.to_string_lossy().into_owned());
-        Environment::of(read)
-    }
-
-    /// Those that `read` knows.
-    pub fn of(read: impl Fn(&'static str) -> Option<String>) -> Self {
-        let set = |name| Some((name, read(name)?.trim().to_owned()));
-        let set = KNOWN.into_iter().filter_map(set);
-        Environment(set.filter(|(_, value)| !value.is_empty()).collect())
-    }
-
-    // A variable of traces, or else of all signals: its name and value.
-    fn signal(&self, what: &str) -> Option<(&'static str, &str)> {
-        let named = |prefix: &str| {
-            let mut all = self.0.iter();
-            let (name, value) = all.find(|(name, _)| name.strip_prefix(prefix) == Some(what))?;
-            Some((*name, value.as_str()))
-        };
-        named("OTEL_EXPORTER_OTLP_TRACES_").or_else(|| named("OTEL_EXPORTER_OTLP_"))
-    }
-
-    fn get(&self, name: &'static str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
-    }
-}
-
 impl Config {
-    /// The same configuration with what the environment says instead.
+    /// The same configuration with what OpenTelemetry's variables say instead.
     ///
     /// # Errors
     /// All variables that make no sense, each with what was found and what is allowed.
-    pub fn with(mut self, environment: &Environment) -> Result<Config, Fault> {
+    pub(in crate::config) fn with(mut self, environment: &Environment) -> Result<Config, Fault> {
         let mut reading = Reading {
             environment,
             problems: Vec::new(),
@@ -103,7 +66,15 @@ struct Reading<'a> {
     problems: Vec<String>,
 }
 
-impl Reading<'_> {
+impl<'a> Reading<'a> {
+    // A variable of traces, or else of all signals: its name and value. `key` is what it says under `telemetry.otlp`.
+    fn signal(&self, what: &str, key: &str) -> Option<(&'a str, &'a str)> {
+        let named = |prefix: &str| self.environment.entry(&format!("{prefix}{what}"));
+        let is_free = !self.environment.sets(&format!("telemetry.otlp.{key}"));
+        let any = || named("OTEL_EXPORTER_OTLP_TRACES_").or_else(|| named("OTEL_EXPORTER_OTLP_"));
+        is_free.then(any).flatten()
+    }
+
     fn apply(&mut self, otlp: &mut Otlp) {
         self.apply_protocol(otlp);
         self.apply_endpoint(otlp);
@@ -115,7 +86,7 @@ impl Reading<'_> {
     }
 
     fn apply_protocol(&mut self, otlp: &mut Otlp) {
-        let Some((name, value)) = self.environment.signal("PROTOCOL") else {
+        let Some((name, value)) = self.signal("PROTOCOL", "protocol") else {
             return;
         };
         match value {
@@ -126,7 +97,7 @@ impl Reading<'_> {
     }
 
     fn apply_endpoint(&mut self, otlp: &mut Otlp) {
-        if let Some((name, value)) = self.environment.signal("ENDPOINT") {
+        if let Some((name, value)) = self.signal("ENDPOINT", "endpoint") {
             otlp.endpoint = Some(value.to_owned());
             otlp.is_whole_url = name == "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
             if let Some(what) = otlp.endpoint_problem() {
@@ -151,7 +122,7 @@ impl Reading<'_> {
     }
 
     fn apply_headers(&mut self, otlp: &mut Otlp) {
-        let Some((name, value)) = self.environment.signal("HEADERS") else {
+        let Some((name, value)) = self.signal("HEADERS", "headers") else {
             return;
         };
         // What is wrong is not shown: it may be a secret.
@@ -169,7 +140,7 @@ impl Reading<'_> {
     }
 
     fn apply_timeout(&mut self, otlp: &mut Otlp) {
-        let Some((name, value)) = self.environment.signal("TIMEOUT") else {
+        let Some((name, value)) = self.signal("TIMEOUT", "timeout") else {
             return;
         };
         const DAY: u64 = 24 * 60 * 60 * 1000;
@@ -184,7 +155,7 @@ impl Reading<'_> {
     }
 
     fn apply_compression(&mut self, otlp: &mut Otlp) {
-        let Some((name, value)) = self.environment.signal("COMPRESSION") else {
+        let Some((name, value)) = self.signal("COMPRESSION", "compression") else {
             return;
         };
         match value {
@@ -195,11 +166,11 @@ impl Reading<'_> {
     }
 
     fn apply_tls(&mut self, otlp: &mut Otlp) {
-        let file = |what| Some(self.environment.signal(what)?.1.into());
+        let file = |what, key| Some(self.signal(what, key)?.1.into());
         let (ca, cert, key) = (
-            file("CERTIFICATE"),
-            file("CLIENT_CERTIFICATE"),
-            file("CLIENT_KEY"),
+            file("CERTIFICATE", "tls.ca"),
+            file("CLIENT_CERTIFICATE", "tls.cert"),
+            file("CLIENT_KEY", "tls.key"),
         );
         otlp.tls.ca = ca.or_else(|| otlp.tls.ca.take());
         otlp.tls.cert = cert.or_else(|| otlp.tls.cert.take());
@@ -221,17 +192,18 @@ impl Reading<'_> {
                 ),
             }
         }
-        if let Some(name) = otlp.resource.remove("service.name") {
+        let attribute = otlp.resource.remove("service.name");
+        let variable = self.environment.get("OTEL_SERVICE_NAME");
+        let name = variable.map(str::to_owned).or(attribute);
+        if let Some(name) = name.filter(|_| !self.environment.sets("telemetry.otlp.service_name")) {
             otlp.service_name = name;
-        }
-        if let Some(name) = self.environment.get("OTEL_SERVICE_NAME") {
-            otlp.service_name = name.to_owned();
         }
         otlp.pod = self.environment.get("POD_UID").map(str::to_owned);
         // Other values are other instrumentations' to understand.
         let opted = self.environment.get("OTEL_SEMCONV_STABILITY_OPT_IN");
         let mut opted = opted.into_iter().flat_map(|list| list.split(','));
-        if opted.any(|name| name.trim() == "gen_ai_latest_experimental") {
+        let is_free = !self.environment.sets("telemetry.otlp.semconv");
+        if is_free && opted.any(|name| name.trim() == "gen_ai_latest_experimental") {
             otlp.semconv = Semconv::Latest;
         }
     }
@@ -279,5 +251,5 @@ fn decoded(text: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-#[path = "environment/tests.rs"]
+#[path = "otel_tests.rs"]
 mod tests;
