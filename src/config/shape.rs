@@ -1,12 +1,24 @@
 //! What the types say of a configuration's keys, by its JSON Schema.
 //!
-//! In: a path of keys. Out: which keys a map there must have, whether what stands there is a secret; and all single keys. The schema
-//! comes from the types alone, so nothing here names a key.
+//! In: a path of keys. Out: which keys a map there must have, whether what stands there is a secret; all single keys; and the schema
+//! itself, for editors. It comes from the types alone, so nothing here names a key.
 
+use schemars::generate::SchemaSettings;
 use serde_json::Value;
 
 use super::Config;
 use super::tree::Step;
+
+impl Config {
+    /// The JSON Schema of a configuration file, in draft 7: what editors of YAML know best.
+    pub fn schema() -> Value {
+        let settings = SchemaSettings::draft07();
+        settings
+            .into_generator()
+            .into_root_schema_for::<Config>()
+            .to_value()
+    }
+}
 
 /// The schema of a configuration.
 pub(super) struct Shape(Value);

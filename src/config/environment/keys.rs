@@ -104,5 +104,4 @@ fn unknown(rest: &str, known: &[(String, Vec<String>)]) -> String {
 }
 
 #[cfg(test)]
-#[path = "keys_tests.rs"]
 mod tests;

@@ -251,5 +251,4 @@ fn decoded(text: &str) -> Option<String> {
 }
 
 #[cfg(test)]
-#[path = "otel_tests.rs"]
 mod tests;
