@@ -116,14 +116,10 @@ fn missing(tree: &Tree, shape: &Shape, map: Id, first: &str) -> Vec<Finding> {
     let Some(entry) = tree.entry(map) else {
         return Vec::new();
     };
-    let name = |step| match step {
-        &Step::Key(ref name) => Some(name.as_str()),
-        Step::Root | Step::Index(_) => None,
-    };
     let there = tree.within(map).map(|(_, entry)| &entry.step);
-    let there: Vec<&str> = there.filter_map(name).collect();
+    let there: Vec<&str> = there.filter_map(key).collect();
     // What was meant by a slip is there, too.
-    let gone: Vec<&str> = tree.taken_out(map).filter_map(name).collect();
+    let gone: Vec<&str> = tree.taken_out(map).filter_map(key).collect();
     let is_there =
         |key: &str| there.contains(&key) || gone.iter().any(|name| nearest(name, [key]).is_some());
     let others = shape.required(&tree.steps(map)).into_iter();
@@ -135,6 +131,13 @@ fn missing(tree: &Tree, shape: &Shape, map: Id, first: &str) -> Vec<Finding> {
     };
     let needed = needed.filter(|key| !is_there(key));
     needed.map(finding).collect()
+}
+
+fn key(step: &Step) -> Option<&str> {
+    match step {
+        Step::Key(key) => Some(key),
+        Step::Root | Step::Index(_) => None,
+    }
 }
 
 fn found(tree: &Tree, shape: &Shape, id: Id, entry: &Entry) -> String {

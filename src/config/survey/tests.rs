@@ -93,7 +93,11 @@ f:1:65: rules.default_engine: found a map, expected a single value"
 
 #[test]
 fn what_an_alias_repeats_is_named_wherever_it_is_used() {
-    check(&format!("listen: [&l {{ address: x }}, *l]\n{RULES}"), "");
+    let what = "an address is IP:PORT, such as \"127.0.0.1:8000\" or \"[::1]:8000\", or unix:/PATH; found \"x\"";
+    check(
+        &format!("listen: [&l {{ address: x }}, *l]\n{RULES}"),
+        &format!("f:1:24: listen[0].address: {what}\nf:1:29: listen[1].address: {what}"),
+    );
 }
 
 #[test]
@@ -176,8 +180,47 @@ fn ruins() -> impl Strategy<Value = Vec<Ruin>> {
     prop::collection::vec(ruin, 1..6)
 }
 
+// The lines of full.yaml before which a key of a map may stand that takes no other keys.
+fn keys() -> Vec<usize> {
+    let lines: Vec<&str> = FULL.lines().collect();
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let is_key = |line: &str| {
+        line.trim_start()
+            .starts_with(|letter: char| letter.is_ascii_lowercase())
+    };
+    let is_closed = |index: &usize| {
+        let line = lines[*index];
+        let above = lines[..*index].iter().rev();
+        let mut above =
+            above.filter(|line| !line.trim_start().starts_with('#') && !line.is_empty());
+        let parent = above.find(|other| indent(other) < indent(line));
+        parent.is_none_or(|parent| !["set:", "headers:"].contains(&parent.trim()))
+    };
+    let all = 0..lines.len();
+    all.filter(|index| is_key(lines[*index]))
+        .filter(is_closed)
+        .collect()
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn each_mistake_is_named_once_and_nothing_else(at in prop::sample::subsequence(keys(), 1..12)) {
+        let mut text = Vec::new();
+        let mut expected = Vec::new();
+        for (index, line) in FULL.lines().enumerate() {
+            if at.contains(&index) {
+                let indent = line.len() - line.trim_start().len();
+                text.push(format!("{}zz{index}: []", " ".repeat(indent)));
+                expected.push(text.len().to_string());
+            }
+            text.push(line.to_owned());
+        }
+        let fault = Config::read(&text.join("\n"), "f").map(|_| ()).unwrap_err().to_string();
+        let found: Vec<&str> = fault.lines().filter_map(|line| line.split(':').nth(1)).collect();
+        prop_assert_eq!(found, expected, "{}", fault);
+    }
 
     #[test]
     fn a_ruined_file_is_refused_in_lines_or_read(ruins in ruins()) {

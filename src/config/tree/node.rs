@@ -18,7 +18,7 @@ pub(super) enum Node {
 
 impl Leaf {
     /// The same, written as the text has it: `0x10` and `1.50` are read otherwise where a text is wanted.
-    pub(super) fn as_written(self, slice: Option<&str>) -> Leaf {
+    pub(super) fn written(self, slice: Option<&str>) -> Leaf {
         let is_bare = |slice: &&str| {
             let bare = |byte: u8| byte.is_ascii_alphanumeric() || b"+-._~".contains(&byte);
             !slice.is_empty() && slice.bytes().all(bare)
