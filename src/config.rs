@@ -4,13 +4,17 @@
 //! line, what was found and what is allowed. What may change while running stands under `rules` in the same file and is `filters`' own.
 //! Nothing here is opened, bound or resolved.
 
+mod canonical;
 mod check;
 mod environment;
 mod leaf;
+mod nearest;
 mod origin;
 mod otlp;
-mod place;
 mod read;
+mod shape;
+mod survey;
+mod tree;
 mod wording;
 
 use std::net::SocketAddr;

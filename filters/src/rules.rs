@@ -56,6 +56,23 @@ pub struct Rules {
     pub trace: trace::Rule,
 }
 
+impl Rules {
+    /// The default engine alone, for when the rest cannot be used; none if that cannot be used either.
+    pub fn pass_through(&self) -> Option<Rules> {
+        let rule = self.engines.at(self.default_engine.as_str())?.clone();
+        let only = vec![(self.default_engine.clone(), rule)];
+        let rules = Rules {
+            engines: Ordered::new(only).ok()?,
+            default_engine: self.default_engine.clone(),
+            splits: Vec::new(),
+            routes: Ordered::default(),
+            traffic: traffic::Rule::default(),
+            trace: trace::Rule::default(),
+        };
+        compile(&rules).is_ok().then_some(rules)
+    }
+}
+
 /// What a fuzzer feeds: no bytes may panic, and what compiles must survive being printed and read again.
 #[cfg(any(test, fuzzing))]
 pub fn fuzz_rules_json(bytes: &[u8]) {

@@ -9,16 +9,14 @@ use std::process::ExitCode;
 
 use tokio::sync::oneshot;
 
-use super::check::load;
 use super::signals::Signals;
 use super::{Exit, complain, events, runtime};
 use crate::app::App;
-use crate::config::Environment;
+use crate::config::{Config, Environment};
 
 /// Serves; returns the exit code of a process that has served.
 pub(super) fn run(file: &Path) -> Result<ExitCode, Exit> {
-    let config = load(file)?.with(&Environment::of_process());
-    let config = config.map_err(|fault| {
+    let config = Config::begin_with(file, &Environment::of_process()).map_err(|fault| {
         complain(&fault);
         Exit::Config
     })?;

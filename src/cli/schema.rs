@@ -9,9 +9,9 @@ use super::{Exit, print};
 /// Prints the schema; `log`: that of a line.
 pub(super) fn schema(log: bool) -> Result<(), Exit> {
     let schema = match log {
-        true => Ok(line::schema()),
-        false => serde_json::to_value(schemars::schema_for!(Config)),
+        true => line::schema(),
+        false => Config::schema(),
     };
-    let text = schema.and_then(|schema| serde_json::to_string_pretty(&schema));
+    let text = serde_json::to_string_pretty(&schema);
     print(&text.map_err(|_| Exit::Output)?)
 }

@@ -1,283 +1,67 @@
-//! What the environment says instead of the file: OpenTelemetry's variables, as its specification has them.
+//! What the environment says instead of the file.
 //!
-//! In: variables, by name. Out: a configuration in which they count before the file, or everything that is wrong with
-//! them. Nothing else reads the environment, but for `RUST_LOG` in the command line; an empty variable counts as none.
+//! In: variables, by name. Out: values for the tree of a configuration (`GREYLAG_…`), and what OpenTelemetry's variables say
+//! (`OTEL_…`); or everything that is wrong with them. Nothing else reads the environment, but for `RUST_LOG` in the command line; an
+//! empty variable counts as none.
+
+mod keys;
+mod otel;
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use greylag_filters::rules::Secret;
-use greylag_filters::written::start;
-
-use super::otlp::{Compression, Otlp, OtlpProtocol, Semconv, field_problem};
-use super::{Config, Fault};
-
-/// The variables that mean something here.
-const KNOWN: [&str; 22] = [
-    "OTEL_SDK_DISABLED",
-    "OTEL_TRACES_EXPORTER",
-    "OTEL_SERVICE_NAME",
-    "OTEL_RESOURCE_ATTRIBUTES",
-    "OTEL_SEMCONV_STABILITY_OPT_IN",
-    "OTEL_EXPORTER_OTLP_ENDPOINT",
-    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-    "OTEL_EXPORTER_OTLP_PROTOCOL",
-    "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL",
-    "OTEL_EXPORTER_OTLP_HEADERS",
-    "OTEL_EXPORTER_OTLP_TRACES_HEADERS",
-    "OTEL_EXPORTER_OTLP_TIMEOUT",
-    "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT",
-    "OTEL_EXPORTER_OTLP_COMPRESSION",
-    "OTEL_EXPORTER_OTLP_TRACES_COMPRESSION",
-    "OTEL_EXPORTER_OTLP_CERTIFICATE",
-    "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE",
-    "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
-    "OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE",
-    "OTEL_EXPORTER_OTLP_CLIENT_KEY",
-    "OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY",
-    "POD_UID",
-];
+pub(super) use keys::name;
 
 /// Variables that were set to something.
-#[derive(Debug, Default, Clone)]
-pub struct Environment(BTreeMap<&'static str, String>);
+#[derive(Default, Clone)]
+pub struct Environment(BTreeMap<String, String>);
 
 impl Environment {
-    /// This process's. A value that is not UTF-8 counts as one whose wrong bytes are marks.
+    /// This process's. What is not UTF-8 counts as text whose wrong bytes are marks.
     #[expect(
         clippy::disallowed_methods,
         reason = "the one place that reads the environment"
     )]
     pub fn of_process() -> Self {
-        let read = |name| Some(std::env::var_os(name)?.to_string_lossy().into_owned());
-        Environment::of(read)
+        let lossy = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
+        Environment::of(std::env::vars_os().map(|(name, value)| (lossy(name), lossy(value))))
     }
 
-    /// Those that `read` knows.
-    pub fn of(read: impl Fn(&'static str) -> Option<String>) -> Self {
-        let set = |name| Some((name, read(name)?.trim().to_owned()));
-        let set = KNOWN.into_iter().filter_map(set);
-        Environment(set.filter(|(_, value)| !value.is_empty()).collect())
-    }
-
-    // A variable of traces, or else of all signals: its name and value.
-    fn signal(&self, what: &str) -> Option<(&'static str, &str)> {
-        let named = |prefix: &str| {
-            let mut all = self.0.iter();
-            let (name, value) = all.find(|(name, _)| name.strip_prefix(prefix) == Some(what))?;
-            Some((*name, value.as_str()))
+    /// Those of these that are for Greylag.
+    pub fn of(all: impl IntoIterator<Item = (impl Into<String>, impl Into<String>)>) -> Self {
+        let all = all.into_iter().map(|(name, value)| {
+            let value: String = value.into();
+            (name.into(), value.trim().to_owned())
+        });
+        let is_meant = |name: &str, value: &str| {
+            otel::KNOWN.contains(&name)
+                || (name.starts_with(keys::PREFIX) && !keys::is_of_others(name, value))
         };
-        named("OTEL_EXPORTER_OTLP_TRACES_").or_else(|| named("OTEL_EXPORTER_OTLP_"))
+        Environment(
+            all.filter(|(name, value)| !value.is_empty() && is_meant(name, value))
+                .collect(),
+        )
     }
 
-    fn get(&self, name: &'static str) -> Option<&str> {
+    /// The names of those that may count before the file.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        // A pod's UID is no key.
+        let names = self.0.keys().map(String::as_str);
+        names.filter(|name| *name != "POD_UID")
+    }
+
+    fn entry(&self, name: &str) -> Option<(&str, &str)> {
+        let (name, value) = self.0.get_key_value(name)?;
+        Some((name, value))
+    }
+
+    fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 }
 
-impl Config {
-    /// The same configuration with what the environment says instead.
-    ///
-    /// # Errors
-    /// All variables that make no sense, each with what was found and what is allowed.
-    pub fn with(mut self, environment: &Environment) -> Result<Config, Fault> {
-        let mut reading = Reading {
-            environment,
-            problems: Vec::new(),
-        };
-        reading.apply(&mut self.telemetry.otlp);
-        if let Some(what) = self.memory_problem() {
-            reading.problems.push(format!("limits.memory: {what}"));
-        }
-        match reading.problems.is_empty() {
-            true => Ok(self),
-            false => Err(Fault::Problems {
-                problems: reading.problems,
-            }),
-        }
+// A value may be a token.
+impl std::fmt::Debug for Environment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
     }
 }
-
-struct Reading<'a> {
-    environment: &'a Environment,
-    problems: Vec<String>,
-}
-
-impl Reading<'_> {
-    fn apply(&mut self, otlp: &mut Otlp) {
-        self.apply_protocol(otlp);
-        self.apply_endpoint(otlp);
-        self.apply_headers(otlp);
-        self.apply_timeout(otlp);
-        self.apply_compression(otlp);
-        self.apply_tls(otlp);
-        self.apply_service(otlp);
-    }
-
-    fn apply_protocol(&mut self, otlp: &mut Otlp) {
-        let Some((name, value)) = self.environment.signal("PROTOCOL") else {
-            return;
-        };
-        match value {
-            "grpc" => otlp.protocol = OtlpProtocol::Grpc,
-            "http/protobuf" => otlp.protocol = OtlpProtocol::Http,
-            other => self.wrong(name, other, "grpc, http/protobuf"),
-        }
-    }
-
-    fn apply_endpoint(&mut self, otlp: &mut Otlp) {
-        if let Some((name, value)) = self.environment.signal("ENDPOINT") {
-            otlp.endpoint = Some(value.to_owned());
-            otlp.is_whole_url = name == "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
-            if let Some(what) = otlp.endpoint_problem() {
-                self.problems.push(format!("environment: {name}: {what}"));
-            }
-        } else if let Some(what) = otlp.endpoint_problem() {
-            // A path that the file's own protocol takes may mean nothing to the environment's.
-            let line = format!("telemetry.otlp.endpoint: {what}");
-            self.problems.push(line);
-        }
-        match self.environment.get("OTEL_SDK_DISABLED") {
-            Some(value) if value.eq_ignore_ascii_case("true") => otlp.endpoint = None,
-            Some(value) if value.eq_ignore_ascii_case("false") => {}
-            Some(other) => self.wrong("OTEL_SDK_DISABLED", other, "true, false"),
-            None => {}
-        }
-        match self.environment.get("OTEL_TRACES_EXPORTER") {
-            Some("none") => otlp.endpoint = None,
-            Some("otlp") | None => {}
-            Some(other) => self.wrong("OTEL_TRACES_EXPORTER", other, "otlp, none"),
-        }
-    }
-
-    fn apply_headers(&mut self, otlp: &mut Otlp) {
-        let Some((name, value)) = self.environment.signal("HEADERS") else {
-            return;
-        };
-        // What is wrong is not shown: it may be a secret.
-        let Some(pairs) = pairs(value) else {
-            let what = "found what is no list of NAME=VALUE, with commas between them";
-            return self.problems.push(format!("environment: {name}: {what}"));
-        };
-        for (field, value) in pairs {
-            if let Some(what) = field_problem(&field, &value) {
-                self.problems.push(format!("environment: {name}: {what}"));
-            }
-            otlp.headers
-                .insert(field.to_ascii_lowercase(), Secret::from(value));
-        }
-    }
-
-    fn apply_timeout(&mut self, otlp: &mut Otlp) {
-        let Some((name, value)) = self.environment.signal("TIMEOUT") else {
-            return;
-        };
-        const DAY: u64 = 24 * 60 * 60 * 1000;
-        match value.parse() {
-            Ok(milliseconds @ 1..=DAY) => {
-                otlp.timeout = Duration::from_millis(milliseconds).into();
-            }
-            Ok(_) | Err(_) => {
-                self.wrong(name, value, "milliseconds, 1 to 86400000, without a unit")
-            }
-        }
-    }
-
-    fn apply_compression(&mut self, otlp: &mut Otlp) {
-        let Some((name, value)) = self.environment.signal("COMPRESSION") else {
-            return;
-        };
-        match value {
-            "none" => otlp.compression = Compression::None,
-            "gzip" => otlp.compression = Compression::Gzip,
-            other => self.wrong(name, other, "gzip, none"),
-        }
-    }
-
-    fn apply_tls(&mut self, otlp: &mut Otlp) {
-        let file = |what| Some(self.environment.signal(what)?.1.into());
-        let (ca, cert, key) = (
-            file("CERTIFICATE"),
-            file("CLIENT_CERTIFICATE"),
-            file("CLIENT_KEY"),
-        );
-        otlp.tls.ca = ca.or_else(|| otlp.tls.ca.take());
-        otlp.tls.cert = cert.or_else(|| otlp.tls.cert.take());
-        otlp.tls.key = key.or_else(|| otlp.tls.key.take());
-        if otlp.tls.cert.is_some() != otlp.tls.key.is_some() {
-            let what = "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY are needed together";
-            self.problems.push(format!("environment: {what}"));
-        }
-    }
-
-    fn apply_service(&mut self, otlp: &mut Otlp) {
-        if let Some(value) = self.environment.get("OTEL_RESOURCE_ATTRIBUTES") {
-            match pairs(value) {
-                Some(pairs) => otlp.resource.extend(pairs),
-                None => self.wrong(
-                    "OTEL_RESOURCE_ATTRIBUTES",
-                    value,
-                    "a list of NAME=VALUE, with commas between them",
-                ),
-            }
-        }
-        if let Some(name) = otlp.resource.remove("service.name") {
-            otlp.service_name = name;
-        }
-        if let Some(name) = self.environment.get("OTEL_SERVICE_NAME") {
-            otlp.service_name = name.to_owned();
-        }
-        otlp.pod = self.environment.get("POD_UID").map(str::to_owned);
-        // Other values are other instrumentations' to understand.
-        let opted = self.environment.get("OTEL_SEMCONV_STABILITY_OPT_IN");
-        let mut opted = opted.into_iter().flat_map(|list| list.split(','));
-        if opted.any(|name| name.trim() == "gen_ai_latest_experimental") {
-            otlp.semconv = Semconv::Latest;
-        }
-    }
-
-    fn wrong(&mut self, name: &str, found: &str, allowed: &str) {
-        let found = start(found);
-        self.problems.push(format!(
-            "environment: {name}: found {found:?}; allowed: {allowed}"
-        ));
-    }
-}
-
-// `NAME=VALUE,NAME=VALUE`, percent-encoded, as in a baggage header.
-fn pairs(list: &str) -> Option<Vec<(String, String)>> {
-    let members = list.split(',').map(str::trim);
-    let members = members.filter(|member| !member.is_empty());
-    let pair = |member: &str| {
-        let (name, value) = member.split_once('=')?;
-        let (name, value) = (name.trim(), value.trim());
-        (!name.is_empty()).then_some((decoded(name)?, decoded(value)?))
-    };
-    members.map(pair).collect()
-}
-
-// A percent sign that two digits do not follow stands for itself.
-fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((byte, after)) = rest.split_first() {
-        let digits = after.first_chunk::<2>().filter(|_| *byte == b'%');
-        let code = digits.filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
-        let code = code.and_then(|code| std::str::from_utf8(code).ok());
-        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
-            Some(code) => {
-                bytes.push(code);
-                rest = after.get(2..).unwrap_or_default();
-            }
-            None => {
-                bytes.push(*byte);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8(bytes).ok()
-}
-
-#[cfg(test)]
-#[path = "environment/tests.rs"]
-mod tests;

@@ -4,21 +4,24 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
 
-use super::Config;
+use super::{Config, Environment};
 
 /// The file of a configuration, as it was read.
 #[derive(Debug, Clone)]
 pub struct Origin {
     /// Its path.
     pub path: PathBuf,
+    /// What the environment said instead.
+    pub environment: Environment,
     // all but the rules
     said: Map<String, Value>,
 }
 
 impl Origin {
-    pub(super) fn of(config: &Config, path: &Path) -> Origin {
+    pub(super) fn of(config: &Config, path: &Path, environment: &Environment) -> Origin {
         Origin {
             path: path.to_owned(),
+            environment: environment.clone(),
             said: beside_rules(config),
         }
     }

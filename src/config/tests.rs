@@ -33,15 +33,15 @@ fn check_rules(keys: &str, expected: &str) {
 fn a_key_that_is_not_known_is_refused_with_those_that_are() {
     check(
         "limit: {}\n",
-        "f.yaml:1:1: unknown key \"limit\"; allowed: listen, admin, observe, identity, trusted, forwarded, telemetry, limits, workers, state_file, on_bad_rules, rules",
+        "f.yaml:1:1: unknown key \"limit\"; allowed: listen, admin, observe, identity, trusted, forwarded, telemetry, limits, workers, state_file, on_bad_rules, rules; did you mean \"limits\"?",
     );
     check(
         "limits: { drain: 30s, drayn: 1s }\n",
-        "f.yaml:1:23: limits: unknown key \"drayn\"; allowed: body, memory, connections, h2_streams, event, ring, write, drain, drain_wait",
+        "f.yaml:1:23: limits: unknown key \"drayn\"; allowed: body, memory, connections, h2_streams, event, ring, write, drain, drain_wait; did you mean \"drain\"?",
     );
     check(
         "listen: [{ address: \"0.0.0.0:8000\", tsl: {} }]\n",
-        "f.yaml:1:37: listen[0]: unknown key \"tsl\"; allowed: address, protocol, mode, tls, proxy_protocol",
+        "f.yaml:1:37: listen[0]: unknown key \"tsl\"; allowed: address, protocol, mode, tls, proxy_protocol; did you mean \"tls\"?",
     );
     check_rules(
         "  fault: {}\n",
@@ -49,7 +49,7 @@ fn a_key_that_is_not_known_is_refused_with_those_that_are() {
     );
     check_rules(
         "  splits:\n    - name: s\n      weights: { stable: 1 }\n      sticky:\n        - heder: x\n",
-        "f.yaml:9:11: rules.splits[0].sticky[0]: found \"heder\"; allowed: header, body, client_ip",
+        "f.yaml:9:11: rules.splits[0].sticky[0]: found \"heder\"; allowed: header, body, client_ip; did you mean \"header\"?",
     );
 }
 
@@ -244,7 +244,7 @@ f.yaml:11:10: admin.address: found 10.0.0.1:1, allowed are loopback addresses, s
 f.yaml:12:1: listen: found no address, at least one is needed
 f.yaml:16:18: rules.splits[0].weights.candidate: engine \"candidate\" is not defined (defined: \"stable\")
 f.yaml:18:69: rules.engines.stable.timeouts.idle: a timeout is longer than 0s and at most 365d; found 0s
-f.yaml:19:3: rules.default_engine: engine \"stabel\" is not defined (defined: \"stable\")",
+f.yaml:19:3: rules.default_engine: engine \"stabel\" is not defined (defined: \"stable\"); did you mean \"stable\"?",
     );
 }
 

@@ -1,40 +1,22 @@
 //! What the YAML reader's errors mean, in this project's words.
 //!
-//! In: an error of `serde-saphyr`, and the places of the text. Out: which key it is about, what was found and what is
-//! allowed, without the file's lines. The reader's own text would advise programmers (`set DuplicateKeyPolicy in
-//! Options`) and show snippets.
+//! In: an error of `serde-saphyr`, and what stands where it is. Out: what was found and what is allowed, without the file's
+//! lines. The reader's own text would advise programmers (`set DuplicateKeyPolicy in Options`) and show snippets.
 
 use greylag_filters::written::start;
 use serde_saphyr::{Error, MessageFormatter as _, UserMessageFormatter};
 
-use super::place::{self, Places};
+use super::nearest::hint;
 
-/// The message of an error.
-pub(super) fn of(error: &Error, places: &Places) -> String {
-    let error = error.without_snippet();
-    let here = error.location().map(place::of);
-    let value = here.and_then(|here| places.value_at(here));
-    let about = match error {
-        Error::AliasError { error, .. } => return of(error, places),
-        Error::SerdeUnknownField { .. } | Error::DuplicateMappingKey { .. } => {
-            here.and_then(|here| places.map_with_key_at(here))
-        }
-        // A variant with a value is the key of a map.
-        Error::SerdeUnknownVariant { .. } => value
-            .map(|(path, _)| path)
-            .or_else(|| here.and_then(|here| places.map_with_key_at(here))),
-        _ => value.map(|(path, _)| path),
-    };
-    let found = value.map_or("something else", |(_, found)| found);
-    let what = said(error, found);
-    match about {
-        None | Some("") => what,
-        Some(path) => format!("{path}: {what}"),
-    }
+/// Of a key that has to be there.
+pub(super) fn missing(key: &str) -> String {
+    format!("key {key:?} is missing, and there is no default for it")
 }
 
-fn said(error: &Error, found: &str) -> String {
-    match error {
+/// The message of an error, with what was found.
+pub(super) fn of(error: &Error, found: &str) -> String {
+    match error.without_snippet() {
+        Error::AliasError { error, .. } => of(error, found),
         Error::Eof { .. } => "found nothing; a configuration is a map with at least `rules`".into(),
         Error::MultipleDocuments { .. } => SECOND_DOCUMENT.into(),
         Error::DuplicateMappingKey { key: Some(key), .. } => {
@@ -42,13 +24,15 @@ fn said(error: &Error, found: &str) -> String {
         }
         Error::SerdeUnknownField {
             field, expected, ..
-        } => format!("unknown key {:?}; {}", start(field), allowed(expected)),
+        } => format!(
+            "unknown key {:?}; {}",
+            start(field),
+            allowed(field, expected)
+        ),
         Error::SerdeUnknownVariant {
             variant, expected, ..
-        } => format!("found {:?}; {}", start(variant), allowed(expected)),
-        Error::SerdeMissingField { field, .. } => {
-            format!("key {field:?} is missing, and there is no default for it")
-        }
+        } => format!("found {:?}; {}", start(variant), allowed(variant, expected)),
+        Error::SerdeMissingField { field, .. } => missing(field),
         Error::Unexpected { expected, .. } => format!("found {found}, expected {}", kind(expected)),
         Error::InvalidScalar { ty, .. } => format!("found {found}, expected {}", kind(ty)),
         Error::InvalidBooleanStrict { .. } => format!("found {found}, expected true or false"),
@@ -77,10 +61,13 @@ fn kind(expected: &str) -> &str {
     }
 }
 
-fn allowed(keys: &[&str]) -> String {
-    match keys {
+fn allowed(found: &str, words: &[&str]) -> String {
+    match words {
         [] => "none is allowed here".to_owned(),
-        keys => format!("allowed: {}", keys.join(", ")),
+        words => {
+            let hint = hint(found, words.iter().copied());
+            format!("allowed: {}{hint}", words.join(", "))
+        }
     }
 }
 

@@ -113,13 +113,12 @@ impl RulesFile {
 
     // Puts its rules in force. None: it has changed meanwhile.
     fn take(&self, store: &Store, at: Moment, expected: Stamp) -> Option<Looked> {
-        let loaded = Config::load(self.path());
+        let loaded = Config::load_with(self.path(), &self.origin.environment);
         if stamp(self.path()) != expected {
             return None;
         }
         let config = match loaded {
-            Ok(config) if config.bad_rules.is_empty() => config,
-            Ok(config) => return Some(self.unusable(config.bad_rules)),
+            Ok(config) => config,
             Err(fault) => {
                 let lines = fault.to_string();
                 return Some(self.unusable(lines.lines().map(str::to_owned).collect()));

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use greylag::record::Record;
 use greylag::relay::Shared;
 use greylag::snapshot::Snapshot;
+use greylag::store::{Ask, Wish};
 use greylag_filters::facts;
 use greylag_filters::outcome::Outcome;
 use greylag_filters::rules::{How, Request, Rules};
@@ -108,8 +109,9 @@ impl Load {
         // Held while publishing, so that versions come in the order of the map's entries.
         let mut versions = self.versions.lock();
         let rules = rules(stable, candidate, weight);
-        let snapshot = self.shared.store.publish(&rules, None);
-        let snapshot = snapshot.expect("without a condition there is no conflict");
+        let wish = Wish::Base(Box::new(rules));
+        let done = self.shared.store.change(Ask::own(wish, self.shared.origin.today()));
+        let snapshot = done.expect("without a condition there is no conflict").snapshot;
         versions.insert(snapshot.version, (snapshot, weight));
     }
 }

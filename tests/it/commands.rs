@@ -85,7 +85,7 @@ fn check_names_everything_that_is_wrong_with_a_bad_file() {
         (String::new(), "FILE:1:1: found nothing; a configuration is a map with at least `rules`\n".to_owned()),
         (
             format!("worker: 1\n{RULES}"),
-            "FILE:1:1: unknown key \"worker\"; allowed: listen, admin, observe, identity, trusted, forwarded, telemetry, limits, workers, rules\n".to_owned(),
+            "FILE:1:1: unknown key \"worker\"; allowed: listen, admin, observe, identity, trusted, forwarded, telemetry, limits, workers, rules; did you mean \"workers\"?\n".to_owned(),
         ),
         (
             format!("workers: 0\nlimits: {{ body: 0B }}\n{RULES}  splits: [{{ name: s, weights: {{ other: 1 }} }}]\n"),
@@ -106,6 +106,39 @@ fn check_names_everything_that_is_wrong_with_a_bad_file() {
         err.starts_with("/nowhere/greylag.yaml: No such file"),
         "{err}"
     );
+}
+
+#[test]
+fn check_and_run_read_variables_before_the_file() {
+    let file = File::new(&format!("workers: many\n{RULES}"));
+    let (code, out, err) = with(
+        &["check", file.path()],
+        &[
+            ("GREYLAG_WORKERS", "2"),
+            ("GREYLAG_LIMITS_DRAIN", "5s"),
+            ("GREYLAG_SERVICE_HOST", "10.0.0.1"),
+        ],
+    );
+    assert_eq!((code, err.as_str()), (Some(0), ""));
+    assert!(
+        out.ends_with(", with GREYLAG_LIMITS_DRAIN, GREYLAG_WORKERS)\n"),
+        "{out}"
+    );
+    let expected = format!(
+        "{}:1:10: workers: found \"many\", expected a whole number\n\
+         environment: GREYLAG_LIMITS_BODY: a size needs a unit, such as \"512B\", \"64KiB\", \"1MiB\" or \"10MB\"; found the number 64\n\
+         environment: GREYLAG_WORKER: unknown variable; did you mean \"GREYLAG_WORKERS\"?\n",
+        file.path()
+    );
+    let variables = [("GREYLAG_WORKER", "2"), ("GREYLAG_LIMITS_BODY", "64")];
+    for arguments in [
+        &["check", file.path()][..],
+        &["run", "--config", file.path()],
+    ] {
+        let (code, out, err) = with(arguments, &variables);
+        assert_eq!((code, out.as_str()), (Some(78), ""), "{arguments:?}");
+        assert_eq!(err, expected, "{arguments:?}");
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use greylag::config::Config;
+use greylag::config::{Config, Environment};
 use serde_json::Value;
 
 fn folder() -> PathBuf {
@@ -106,21 +106,83 @@ fn keys() -> BTreeMap<String, Key> {
 #[test]
 fn every_sample_can_be_used() {
     let mut names = Vec::new();
-    for entry in std::fs::read_dir(folder()).unwrap() {
-        let path = entry.unwrap().path();
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "yaml")
-        {
-            Config::load(&path).unwrap_or_else(|fault| panic!("{fault}"));
-            names.push(path.file_name().unwrap().to_owned());
-        }
+    for (path, _) in samples() {
+        Config::load(&path).unwrap_or_else(|fault| panic!("{fault}"));
+        names.push(path.file_name().unwrap().to_owned());
     }
     names.sort();
     assert_eq!(
         names,
         ["canary.yaml", "full.yaml", "minimal.yaml", "traced.yaml"]
     );
+}
+
+fn samples() -> Vec<(PathBuf, String)> {
+    let entries = std::fs::read_dir(folder()).unwrap();
+    let paths = entries.map(|entry| entry.unwrap().path());
+    let samples = paths.filter(|path| {
+        path.extension()
+            .is_some_and(|extension| extension == "yaml")
+    });
+    samples
+        .map(|path| (path.clone(), std::fs::read_to_string(path).unwrap()))
+        .collect()
+}
+
+#[test]
+fn the_schema_is_the_one_that_greylag_prints() {
+    let written = std::fs::read_to_string(folder().join("schema.json")).unwrap();
+    let printed = serde_json::to_string_pretty(&Config::schema()).unwrap();
+    assert!(
+        written == format!("{printed}\n"),
+        "config/schema.json is not what the types say: greylag schema > config/schema.json"
+    );
+}
+
+#[test]
+fn each_sample_names_the_schema_and_fits_it() {
+    let schema = jsonschema::validator_for(&Config::schema()).unwrap();
+    for (path, text) in samples() {
+        let first = text.lines().next().unwrap();
+        assert_eq!(
+            first,
+            "# yaml-language-server: $schema=schema.json",
+            "{}",
+            path.display()
+        );
+        let sample: Value = serde_saphyr::from_str(&text).unwrap();
+        if let Err(error) = schema.validate(&sample) {
+            panic!("{}: {}: {error}", path.display(), error.instance_path());
+        }
+    }
+}
+
+#[test]
+fn the_schema_refuses_what_editors_should_mark() {
+    let schema = jsonschema::validator_for(&Config::schema()).unwrap();
+    let fits = |text: &str| schema.is_valid(&serde_saphyr::from_str::<Value>(text).unwrap());
+    let rules = "rules: { engines: { a: { kind: vllm, url: \"http://a\" } }, default_engine: a }";
+    assert!(fits(rules));
+    for wrong in [
+        "workers: 1".to_owned(),
+        "rules: { engines: { a: { kind: vllm } }, default_engine: a }".to_owned(),
+        "rules: { engines: { a: { kind: vlm, url: \"http://a\" } }, default_engine: a }".to_owned(),
+        format!("worker: 1\n{rules}"),
+        format!("workers: many\n{rules}"),
+        format!("workers: -1\n{rules}"),
+        format!("listen: 5\n{rules}"),
+        format!("listen: [{{ protocol: h2c }}]\n{rules}"),
+        format!("listen: [{{ address: \"0.0.0.0:1\", protocol: h3 }}]\n{rules}"),
+        format!("limits: {{ drain: 30 }}\n{rules}"),
+        format!("limits: {{ body: 64 mega }}\n{rules}"),
+        format!("telemetry: {{ log: {{ share: 10 }} }}\n{rules}"),
+        format!("telemetry: {{ log: {{ format: xml }} }}\n{rules}"),
+        format!("telemetry: {{ otlp: {{ headers: x }} }}\n{rules}"),
+        "rules:\n  engines: { a: { kind: vllm, url: \"http://a\" } }\n  default_engine: a\n  splits: [{ name: s, weights: { a: 1 }, sticky: [{ heder: x }] }]".to_owned(),
+        "rules:\n  engines: { a: { kind: vllm, url: \"http://a\" } }\n  default_engine: a\n  splits: [{ name: s, weights: { a: -1 } }]".to_owned(),
+    ] {
+        assert!(!fits(&wrong), "{wrong}");
+    }
 }
 
 #[test]
@@ -146,6 +208,54 @@ fn full_yaml_shows_every_key_with_its_default() {
             );
         }
     }
+}
+
+// The variables for the keys outside `rules`, with the values of `full.yaml`.
+fn variables() -> BTreeMap<String, String> {
+    let text = std::fs::read_to_string(folder().join("full.yaml")).unwrap();
+    let keys = Walk::of(&serde_saphyr::from_str::<Value>(&text).unwrap());
+    let is_leaf = |path: &str| {
+        let inner = format!("{path}.");
+        !path.contains(['[', '*']) && !keys.keys().any(|other| other.starts_with(&inner))
+    };
+    let static_keys = keys.iter().filter(|(path, _)| !path.starts_with("rules"));
+    static_keys
+        .filter(|(path, _)| is_leaf(path))
+        .map(|(path, key)| {
+            let name = format!("GREYLAG_{}", path.to_uppercase().replace('.', "_"));
+            (name, key.values[0].to_string())
+        })
+        .collect()
+}
+
+#[test]
+fn every_key_outside_the_rules_can_be_set_by_its_variable() {
+    let shown = |config: &Config| {
+        let mut value = serde_json::to_value(config).unwrap();
+        value.as_object_mut().unwrap().remove("rules");
+        value
+    };
+    let minimal = folder().join("minimal.yaml");
+    let config = Config::load_with(&minimal, &Environment::of(variables()));
+    let config = config.unwrap_or_else(|fault| panic!("{fault}"));
+    let full = Config::load(&folder().join("full.yaml")).unwrap();
+    assert_eq!(shown(&config), shown(&full));
+}
+
+#[test]
+fn every_variable_in_the_readme_is_one() {
+    let readme = std::fs::read_to_string(folder().join("README.md")).unwrap();
+    let is_inside = |letter: char| letter.is_ascii_uppercase() || letter == '_';
+    let words = readme.split(|letter: char| !is_inside(letter));
+    let words: Vec<&str> = words.filter(|word| word.starts_with("GREYLAG_")).collect();
+    let known = variables();
+    for word in &words {
+        assert!(
+            word.ends_with('_') || known.contains_key(*word),
+            "config/README.md: found {word}, which is no key's variable"
+        );
+    }
+    assert!(words.contains(&"GREYLAG_LIMITS_DRAIN_WAIT"), "{words:?}");
 }
 
 #[test]

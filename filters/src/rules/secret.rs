@@ -19,6 +19,7 @@ pub const HIDDEN: &str = "<hidden>";
 /// [`Rules::hidden`].
 #[derive(Clone, Eq, JsonSchema, PartialEq, Serialize)]
 #[serde(transparent)]
+#[schemars(description = "A text that is not shown; in quotes where it looks like a number.")]
 pub struct Secret(String);
 
 // By hand, so that no message repeats what was found.

@@ -23,7 +23,13 @@ impl Named {
     fn new() -> Named {
         let address = "http://engine.test:80".parse().unwrap();
         Named {
-            target: Target::new("a".into(), address, Speaks::Http1, &TlsRule::default()),
+            target: Target::new(
+                "a".into(),
+                address,
+                Speaks::Http1,
+                &TlsRule::default(),
+                Default::default(),
+            ),
             pool: Pool::default(),
             clock: Origin::seeded(7),
         }

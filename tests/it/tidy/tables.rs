@@ -159,13 +159,13 @@ fn every_attribute_of_a_span_is_documented() {
 
 #[test]
 fn every_variable_of_the_environment_is_documented() {
-    let code = text("src/config/environment.rs");
+    let code = text("src/config/environment/otel.rs");
     let document = text("docs/traces.md");
     let known = code
         .split_once("const KNOWN")
         .and_then(|(_, rest)| rest.split_once("];"));
     let known = known
-        .expect("src/config/environment.rs lists what it knows")
+        .expect("src/config/environment/otel.rs lists what it knows")
         .0;
     for name in quoted(known) {
         // `[TRACES_]` stands for both forms, and a key for its certificate's row.

@@ -1,20 +1,14 @@
 use std::time::Duration;
 
-use super::Environment;
-use crate::config::{Config, OtlpProtocol, Semconv};
+use crate::config::{Config, Environment, OtlpProtocol, Semconv};
 
 const RULES: &str =
     "rules: { engines: { a: { kind: vllm, url: \"http://a\" } }, default_engine: a }\n";
 
 fn read(otlp: &str, variables: &[(&str, &str)]) -> Result<Config, String> {
     let text = format!("telemetry: {{ otlp: {otlp} }}\n{RULES}");
-    let config = Config::read(&text, "f.yaml").map_err(|fault| fault.to_string())?;
-    let environment = Environment::of(|name| {
-        let mut all = variables.iter();
-        let (_, value) = all.find(|(set, _)| *set == name)?;
-        Some((*value).to_owned())
-    });
-    config.with(&environment).map_err(|fault| fault.to_string())
+    Config::read_with(&text, "f.yaml", &Environment::of(variables.iter().copied()))
+        .map_err(|fault| fault.to_string())
 }
 
 // Where spans go with these variables beside a file that says nothing.
