@@ -4,6 +4,8 @@
 //! changed. The disk is waited for beside the API's own thread, so that readers wait for nobody's change.
 
 use axum::Json;
+use axum::body::Bytes;
+use axum::extract::rejection::BytesRejection;
 use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use greylag_filters::layers::{Diff, Unfit};
@@ -11,12 +13,14 @@ use greylag_filters::rules::Problem as Misfit;
 use greylag_filters::units::{Moment, Period};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::audit::Note;
 use super::operation::{Param, ParamKind};
 use super::problem::{Code, Problem, start};
 use super::query::{self, Pairs};
 use super::who::Who;
+use super::{LONGEST, body};
 use crate::side::Sides;
 use crate::snapshot::Snapshot;
 use crate::store::{Ask, Author, Done, EntityTags, Refused, Store, Wish, hex};
@@ -177,6 +181,23 @@ impl Dropped {
             why: unfit.problems.iter().map(Misfit::to_string).collect(),
         }
     }
+}
+
+/// What is wanted, as a body of JSON says it.
+///
+/// # Errors
+/// It is no JSON, or JSON of another shape, or did not come whole.
+pub fn wanted<T: DeserializeOwned>(
+    sides: &Sides,
+    terms: &Terms,
+    headers: &HeaderMap,
+    body: Result<Bytes, BytesRejection>,
+) -> Result<T, Problem> {
+    body::json(headers, body, LONGEST).inspect_err(|_| {
+        if !terms.is_dry {
+            sides.shared.telemetry.metrics.reloaded("invalid");
+        }
+    })
 }
 
 /// Makes a change, or says what would become of it.

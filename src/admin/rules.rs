@@ -17,7 +17,6 @@ use super::operation::{Operation, Param, ParamKind};
 use super::problem::Problem;
 use super::query::{self, Pairs};
 use super::who::Who;
-use super::{LONGEST, body};
 use crate::side::Sides;
 use crate::store::Wish;
 
@@ -63,6 +62,6 @@ async fn replace(
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Problem> {
     let terms = Terms::take(&sides, pairs, &headers)?;
-    let rules: Rules = body::json(&headers, body, LONGEST)?;
+    let rules: Rules = change::wanted(&sides, &terms, &headers, body)?;
     change::make(&sides, &who, terms, Wish::Base(Box::new(rules))).await
 }

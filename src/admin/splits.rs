@@ -23,7 +23,6 @@ use super::operation::Operation;
 use super::problem::{Code, Problem, start};
 use super::query::{self, Pairs};
 use super::who::Who;
-use super::{LONGEST, body};
 use crate::side::Sides;
 use crate::snapshot::Snapshot;
 use crate::store::Wish;
@@ -192,7 +191,7 @@ async fn move_split(
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Problem> {
     let terms = Terms::of_overlay(&sides, pairs, &headers)?;
-    let weights = body::json(&headers, body, LONGEST)?;
+    let weights = change::wanted(&sides, &terms, &headers, body)?;
     let split = find(&sides.shared.store.current(), name)?.name.clone();
     let until = terms.until;
     let wish = Wish::Overlay(Change::Weights(Weights { split, weights }), until);
@@ -219,7 +218,7 @@ async fn switch(
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Problem> {
     let terms = Terms::of_overlay(&sides, pairs, &headers)?;
-    let on = body::json(&headers, body, LONGEST)?;
+    let on = change::wanted(&sides, &terms, &headers, body)?;
     let snapshot = sides.shared.store.current();
     let rule = find(&snapshot, name)?;
     switchable(rule)?;

@@ -29,8 +29,9 @@ pub(super) fn run(file: &Path) -> Result<ExitCode, Exit> {
     runtime().map_err(failed)?.block_on(async {
         // Caught before anything serves, so that a signal at any time ends it well.
         let signals = Signals::catch().map_err(failed)?;
+        let problems = config.bad_rules.clone();
         let app = App::start(config).map_err(failed)?;
-        announce(&app);
+        announce(&app, &problems);
         serve(app, signals).await.map_err(failed)
     })
 }
@@ -44,7 +45,7 @@ fn use_small_pages() {
     }
 }
 
-fn announce(app: &App) {
+fn announce(app: &App, problems: &[String]) {
     for address in &app.addresses {
         tracing::info!(name: "greylag.listening", %address, "clients connect here");
     }
@@ -52,7 +53,13 @@ fn announce(app: &App) {
     tracing::info!(name: "greylag.observe.listening", address = %app.observe, "metrics and health are here");
     let snapshot = app.shared.store.current();
     let hash = format!("{:016x}", snapshot.rules.hash());
-    tracing::info!(name: "greylag.rules.in_force", version = snapshot.version, hash, "rules in force");
+    let entry = app.shared.store.version(snapshot.version);
+    let what = entry.as_ref().map_or("", |entry| &*entry.what);
+    tracing::info!(name: "greylag.rules.in_force", version = snapshot.version, hash, what, "rules in force");
+    if !problems.is_empty() {
+        let problems = problems.join("; ");
+        tracing::error!(name: "greylag.rules.pass_through", problems, "the configuration file's rules cannot be used: the default engine is served, and nothing else is done");
+    }
 }
 
 async fn serve(app: App, mut signals: Signals) -> io::Result<ExitCode> {

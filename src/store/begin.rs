@@ -119,7 +119,7 @@ impl Store {
             dropped,
         };
         let snapshot = Arc::new(snapshot);
-        ledger.history.note(&snapshot, told).log();
+        ledger.history.note(&snapshot, told).log_dropped();
         Ok(Store {
             current: ArcSwap::new(snapshot),
             ledger: Mutex::new(ledger),

@@ -76,12 +76,18 @@ impl Entry {
         }
     }
 
-    /// Tells the process's own log of it.
+    /// Tells the process's own log of a change.
     pub(super) fn log(&self) {
         let (version, hash) = (self.version, hex(self.hash));
         let (author, reason) = (&*self.author.name, self.author.reason.as_deref());
         let what = &*self.what;
-        tracing::info!(name: "greylag.rules.published", version, hash, author, reason, what, "rules are in force");
+        tracing::info!(name: "greylag.rules.published", version, hash, author, reason, what, "other rules are in force");
+        self.log_dropped();
+    }
+
+    /// The same of the overlays that it had no place for.
+    pub(super) fn log_dropped(&self) {
+        let version = self.version;
         for unfit in &self.dropped {
             let problems: Vec<String> = unfit.problems.iter().map(ToString::to_string).collect();
             let (overlay, why) = (unfit.id.as_str(), problems.join("; "));

@@ -337,7 +337,7 @@ fn a_state_file_that_cannot_be_used_is_kept_and_the_one_before_counts() {
         let store = directory.begin(&rules(10));
         assert_eq!(
             (in_force(&store), store.current().version),
-            (20, 4),
+            (20, 3),
             "{name}"
         );
         drop(store);

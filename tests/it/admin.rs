@@ -103,8 +103,9 @@ fn a_put_is_refused_when_other_rules_are_in_force_by_now() {
 
     let second = put(greylag.app().admin, "/v1/rules", &[JSON, &tag], rules);
     assert_eq!(second.status, 200, "{}", second.text());
-    let expected =
-        json!({ "version": 2, "hash": first.header("x-greylag-rules-hash"), "dry_run": false });
+    let expected = json!({
+        "version": 2, "hash": first.header("x-greylag-rules-hash"), "dry_run": false, "diff": { "changes": [] }
+    });
     assert_eq!(second.json(), expected);
     assert_ne!(second.header("etag"), first.header("etag"));
 

@@ -85,7 +85,7 @@ fn check_names_everything_that_is_wrong_with_a_bad_file() {
         (String::new(), "FILE:1:1: found nothing; a configuration is a map with at least `rules`\n".to_owned()),
         (
             format!("worker: 1\n{RULES}"),
-            "FILE:1:1: unknown key \"worker\"; allowed: listen, admin, observe, identity, trusted, forwarded, telemetry, limits, workers, rules; did you mean \"workers\"?\n".to_owned(),
+            "FILE:1:1: unknown key \"worker\"; allowed: listen, admin, observe, identity, trusted, forwarded, telemetry, limits, workers, state_file, on_bad_rules, rules; did you mean \"workers\"?\n".to_owned(),
         ),
         (
             format!("workers: 0\nlimits: {{ body: 0B }}\n{RULES}  splits: [{{ name: s, weights: {{ other: 1 }} }}]\n"),
@@ -286,13 +286,14 @@ fn what_it_tells_of_itself_can_be_json() {
     let file = File::new(&format!("{keys}{}", config("127.0.0.1:0")));
     let mut running = Running::start(&file);
     let first = running.line("greylag.rules.in_force");
-    // Those who rotate logs send it.
+    // It has the file read again, and ends nothing.
     running.signal("HUP");
+    let same = running.line("greylag.rules.file_same");
     running.signal("TERM");
     let (code, rest) = running.end();
     assert_eq!(code, Some(0));
     let mut names = Vec::new();
-    for line in first.lines().chain(rest.lines()) {
+    for line in [&*first, &same].into_iter().chain(rest.lines()) {
         let event: serde_json::Value = serde_json::from_str(line).unwrap();
         assert!(
             event["severity_number"].is_u64() && event["body"].is_string(),
@@ -300,7 +301,12 @@ fn what_it_tells_of_itself_can_be_json() {
         );
         names.push(event["event_name"].as_str().unwrap().to_owned());
     }
-    let expected = ["greylag.rules.in_force", "greylag.ending", "greylag.ended"];
+    let expected = [
+        "greylag.rules.in_force",
+        "greylag.rules.file_same",
+        "greylag.ending",
+        "greylag.ended",
+    ];
     assert_eq!(names, expected);
 }
 

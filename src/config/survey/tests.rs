@@ -43,7 +43,7 @@ rules:
     - {}
 ",
         "\
-f:1:1: unknown key \"limit\"; allowed: listen, admin, observe, identity, trusted, forwarded, telemetry, limits, workers, rules; did you mean \"limits\"?
+f:1:1: unknown key \"limit\"; allowed: listen, admin, observe, identity, trusted, forwarded, telemetry, limits, workers, state_file, on_bad_rules, rules; did you mean \"limits\"?
 f:2:10: workers: found \"many\", expected a whole number
 f:4:10: limits.drain: a duration needs a unit, such as \"250ms\" or \"1m30s\"; found the number 30
 f:5:3: limits: unknown key \"drayn\"; allowed: body, memory, connections, h2_streams, event, ring, write, drain, drain_wait; did you mean \"drain\"?
