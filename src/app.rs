@@ -8,7 +8,8 @@
 //! ```
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -18,12 +19,14 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::watch;
 
 use crate::admin;
+use crate::admin::guard::Guard;
 use crate::budget::Budget;
-use crate::config::{Config, LogFormat};
+use crate::config::{self, Config, LogFormat, Place};
 use crate::exchange::Origin;
 use crate::identity::Identity;
 use crate::listen::{self, Bound, Door, Seats, Socketed};
 use crate::observe;
+use crate::observe::drain::Drain;
 use crate::relay::cut::Registry;
 use crate::relay::sequences::Sequences;
 use crate::relay::{Shared, Worker};
@@ -44,8 +47,10 @@ const LAST: Duration = Duration::from_secs(2);
 pub struct App {
     /// The ports that clients connect to, in the order of `listen`.
     pub addresses: Vec<SocketAddr>,
-    /// The admin API.
+    /// The port of the admin API; 0 of no address where it is on a unix socket.
     pub admin: SocketAddr,
+    /// The unix socket of the admin API, if it is on one.
+    pub admin_socket: Option<PathBuf>,
     /// Metrics and health.
     pub observe: SocketAddr,
     /// What all exchanges share.
@@ -59,6 +64,17 @@ pub struct App {
     drain: Duration,
     drain_wait: Duration,
 }
+
+// What listens beside the traffic, and who may ask there.
+struct Beside {
+    admin: Bound,
+    guard: Guard,
+    observe: Bound,
+    drain: Drain,
+}
+
+/// The port of what has none.
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 impl App {
     /// Binds every listener, then serves.
@@ -76,8 +92,13 @@ impl App {
         for listener in &config.listen {
             bound.push(listen::bind(listener, config.workers)?);
         }
-        let admin = listen::bind_alone(config.admin.address)?;
-        let observe = listen::bind_alone(config.observe.address)?;
+        let beside = Beside {
+            guard: Guard::new(&config.admin)?,
+            admin: listen::bind_admin(&config.admin)?,
+            observe: listen::bind_alone(config.observe.address)?,
+            drain: Drain::new(&config.observe, &config.admin),
+        };
+        warn_of_plain(&config.admin);
 
         let (ring, otlp) = (config.limits.ring.bytes(), &config.telemetry.otlp);
         let telemetry = Telemetry::new(ring, open_log(&config)?, otlp)?;
@@ -100,8 +121,12 @@ impl App {
         let (end, ending) = watch::channel(false);
         let mut app = App {
             addresses: bound.iter().filter_map(|bound| bound.address).collect(),
-            admin: admin.local_addr()?,
-            observe: observe.local_addr()?,
+            admin: beside.admin.address.unwrap_or(NOWHERE),
+            admin_socket: match &config.admin.address {
+                Place::Unix(path) => Some(path.clone()),
+                Place::Ip(_) => None,
+            },
+            observe: beside.observe.address.unwrap_or(NOWHERE),
             ready: Arc::new(AtomicBool::new(false)),
             seats: Seats::new(config.limits.connections),
             registry: Arc::default(),
@@ -116,7 +141,7 @@ impl App {
             let sockets = bound.iter_mut().filter_map(Bound::take).collect();
             app.start_worker(number, sockets, stopping.clone(), ending.clone())?;
         }
-        app.start_sides(admin, observe, ending)?;
+        app.start_sides(beside, ending)?;
         app.ready.store(true, Ordering::Release);
         Ok(app)
     }
@@ -160,8 +185,7 @@ impl App {
 
     fn start_sides(
         &mut self,
-        admin: TcpListener,
-        observe: TcpListener,
+        mut beside: Beside,
         mut ending: watch::Receiver<bool>,
     ) -> io::Result<()> {
         let runtime = runtime()?;
@@ -170,13 +194,17 @@ impl App {
             seats: self.seats.clone(),
             ready: self.ready.clone(),
         };
+        let (Some(admin), Some(observe)) = (beside.admin.take(), beside.observe.take()) else {
+            return Err(io::Error::other("a listener was bound without a socket"));
+        };
+        let (guard, drain) = (beside.guard, beside.drain);
         self.spawn("admin".into(), move || {
             runtime.block_on(async {
                 let shared = sides.shared.clone();
                 let serving = async {
                     tokio::join!(
-                        admin::serve(sides.clone(), admin),
-                        observe::serve(sides, observe)
+                        admin::serve(sides.clone(), admin, guard),
+                        observe::serve(sides, observe, drain)
                     )
                 };
                 tokio::select! {
@@ -223,6 +251,12 @@ fn wait(limit: Duration, done: impl Fn() -> bool) {
     while !done() && waited < limit {
         std::thread::sleep(STEP);
         waited += STEP;
+    }
+}
+
+fn warn_of_plain(admin: &config::Admin) {
+    if admin.is_off_loopback() && admin.tls.is_none() {
+        tracing::warn!(name: "greylag.admin.plain", address = %admin.address, "the admin API is off loopback without TLS: whoever is on the way can read its tokens; set admin.tls");
     }
 }
 

@@ -38,15 +38,6 @@ impl Peer {
     }
 }
 
-/// Why a peer has to wait.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Wait {
-    /// For how long.
-    pub left: Duration,
-    /// Whether it has not been told so since it last failed.
-    pub is_news: bool,
-}
-
 /// The failures of all peers.
 #[derive(Debug, Default)]
 pub struct Tries(HashMap<Peer, Failures>);
@@ -57,19 +48,15 @@ struct Failures {
     at: [Option<Offset>; ALLOWED],
     next: usize,
     last: Offset,
-    is_told: bool,
 }
 
 impl Tries {
-    /// Whether a peer has to wait.
-    pub fn wait(&mut self, peer: Peer, now: Offset) -> Option<Wait> {
-        let failures = self.0.get_mut(&peer)?;
+    /// How long a peer has to wait, if it has to.
+    pub fn wait(&self, peer: Peer, now: Offset) -> Option<Duration> {
+        let failures = self.0.get(&peer)?;
         let oldest = failures.at.get(failures.next).copied().flatten()?;
-        let left = (oldest + WINDOW)
-            .checked_sub(now)
-            .filter(|left| !left.is_zero())?;
-        let is_news = !std::mem::replace(&mut failures.is_told, true);
-        Some(Wait { left, is_news })
+        let left = (oldest + WINDOW).checked_sub(now);
+        left.filter(|left| !left.is_zero())
     }
 
     /// A peer has failed.
@@ -81,14 +68,12 @@ impl Tries {
             at: [None; ALLOWED],
             next: 0,
             last: now,
-            is_told: false,
         });
         if let Some(place) = failures.at.get_mut(failures.next) {
             *place = Some(now);
         }
         failures.next = (failures.next + 1) % ALLOWED;
         failures.last = now;
-        failures.is_told = false;
     }
 
     fn make_room(&mut self) {
@@ -123,17 +108,14 @@ mod tests {
             assert_eq!(tries.wait(one, s(second)), None);
             tries.failed(one, s(second));
         }
-        let waits = |left, is_news| {
-            let left = Duration::from_secs(left);
-            Some(Wait { left, is_news })
-        };
-        assert_eq!(tries.wait(one, s(9)), waits(51, true));
-        assert_eq!(tries.wait(one, s(30)), waits(30, false));
-        assert_eq!(tries.wait(one, s(59)), waits(1, false));
+        let waits = |left| Some(Duration::from_secs(left));
+        assert_eq!(tries.wait(one, s(9)), waits(51));
+        assert_eq!(tries.wait(one, s(30)), waits(30));
+        assert_eq!(tries.wait(one, s(59)), waits(1));
         assert_eq!(tries.wait(one, s(60)), None);
         // One more, and the second one's age counts.
         tries.failed(one, s(60));
-        assert_eq!(tries.wait(one, s(60)), waits(1, true));
+        assert_eq!(tries.wait(one, s(60)), waits(1));
         assert_eq!(tries.wait(one, s(61)), None);
         // Others go on.
         assert_eq!(tries.wait(peer("10.0.0.2"), s(9)), None);
@@ -177,8 +159,8 @@ mod tests {
                 prop_assert_eq!(wait.is_some(), within >= ALLOWED);
                 if let Some(wait) = wait {
                     // Once it has waited, it may try again.
-                    prop_assert!(wait.left <= WINDOW);
-                    prop_assert_eq!(tries.wait(Peer::User(user), now + wait.left), None);
+                    prop_assert!(wait <= WINDOW);
+                    prop_assert_eq!(tries.wait(Peer::User(user), now + wait), None);
                 } else {
                     tries.failed(Peer::User(user), now);
                     failed.push((user, now));

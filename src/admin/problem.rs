@@ -17,9 +17,17 @@ pub enum Code {
     BadJson,
     /// The body could not be read to its end.
     BadBody,
+    /// A token is needed, and none came.
+    TokenMissing,
+    /// The token is not one that is in force.
+    TokenWrong,
+    /// The token allows less.
+    RoleTooLow,
+    /// Too many wrong tokens came from there.
+    TooManyTries,
     /// `Host` names somebody else.
     HostNotAllowed,
-    /// `Origin` is another site.
+    /// `Origin` or `Sec-Fetch-Site` is another site's.
     OriginNotAllowed,
     /// There is nothing at this path.
     NotFound,
@@ -38,6 +46,11 @@ pub enum Code {
 }
 
 impl Code {
+    /// The code, as documents say it.
+    pub fn name(self) -> &'static str {
+        self.parts().0
+    }
+
     // The end of the document's `type`, after `urn:greylag:problem:`; the status; the title.
     fn parts(self) -> (&'static str, StatusCode, &'static str) {
         match self {
@@ -55,6 +68,26 @@ impl Code {
                 "bad_body",
                 StatusCode::BAD_REQUEST,
                 "The body cannot be read",
+            ),
+            Code::TokenMissing => (
+                "token_missing",
+                StatusCode::UNAUTHORIZED,
+                "A token is needed",
+            ),
+            Code::TokenWrong => (
+                "token_wrong",
+                StatusCode::UNAUTHORIZED,
+                "The token is not in force",
+            ),
+            Code::RoleTooLow => (
+                "role_too_low",
+                StatusCode::FORBIDDEN,
+                "The token allows less",
+            ),
+            Code::TooManyTries => (
+                "too_many_tries",
+                StatusCode::TOO_MANY_REQUESTS,
+                "Too many wrong tokens came",
             ),
             Code::HostNotAllowed => (
                 "host_not_allowed",
@@ -147,6 +180,7 @@ impl IntoResponse for Problem {
         let mut response = (status, axum::Json(Document::of(&self))).into_response();
         let media = HeaderValue::from_static("application/problem+json");
         response.headers_mut().insert(header::CONTENT_TYPE, media);
+        response.extensions_mut().insert(self.code);
         response
     }
 }

@@ -6,19 +6,20 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{ConnectInfo, Query, State};
+use axum::extract::{Query, State};
 use axum::http::{HeaderMap, header};
 use axum::response::IntoResponse;
+use axum::{Extension, Json};
 use greylag_filters::rules::{self, Rules};
 use serde::Serialize;
 
+use super::audit::Note;
 use super::problem::{Code, Problem, start};
 use super::query::{self, Pairs};
 use super::{LONGEST, body};
-use crate::side::{Peer, Sides};
+use crate::side::Sides;
 use crate::snapshot::{EntityTags, Refused, Snapshot};
 
 /// `GET /v1/rules`.
@@ -48,7 +49,6 @@ struct Published {
 /// `PUT /v1/rules`.
 pub async fn replace(
     State(sides): State<Sides>,
-    ConnectInfo(Peer(peer)): ConnectInfo<Peer>,
     Query(pairs): Query<Pairs>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
@@ -60,7 +60,6 @@ pub async fn replace(
     let rules: Rules =
         body::parse(&body, |body| serde_json::from_slice(body)).inspect_err(|_| {
             tried(&sides, dry_run, "invalid");
-            tracing::warn!(name: "greylag.rules.refused", %peer, "rules sent to the API were refused: they cannot be read");
         })?;
     let in_force = sides.shared.store.current();
     let rules = rules.revealed(in_force.rules.written());
@@ -72,11 +71,12 @@ pub async fn replace(
             sides.shared.telemetry.models.learn(&snapshot);
             tried(&sides, dry_run, "ok");
             let (hash, version) = (hex(snapshot.rules.hash()), snapshot.version);
-            // Versions are counted under the lock that publishes, so the one before is the one that was replaced.
-            let from = version - 1;
-            tracing::info!(name: "greylag.rules.replaced", %peer, from, to = version, hash, "rules replaced through the API");
             Ok((
                 about(&sides, &snapshot),
+                Extension(Note {
+                    version: Some(version),
+                    reason: None,
+                }),
                 Json(Published {
                     version,
                     hash,
@@ -86,18 +86,20 @@ pub async fn replace(
         }
         Err(Refused::Conflict { current }) => {
             tried(&sides, dry_run, "conflict");
-            tracing::warn!(name: "greylag.rules.refused", %peer, current, "rules sent to the API were refused: others are in force by now");
             Err(conflict(&current))
         }
         Err(Refused::Problems(problems)) => {
             tried(&sides, dry_run, "invalid");
-            tracing::warn!(name: "greylag.rules.refused", %peer, problems = problems.len(), "rules sent to the API were refused: they do not compile");
             Err(invalid(problems))
         }
     }
 }
 
-type Answer = ([(&'static str, String); 3], Json<Published>);
+type Answer = (
+    [(&'static str, String); 3],
+    Extension<Note>,
+    Json<Published>,
+);
 
 // What a publication would say, and nothing is published.
 fn try_out(sides: &Sides, rules: &Rules, expected: Option<&EntityTags>) -> Result<Answer, Problem> {
@@ -112,7 +114,8 @@ fn try_out(sides: &Sides, rules: &Rules, expected: Option<&EntityTags>) -> Resul
         hash: hex(tried.rules.hash()),
         dry_run: true,
     };
-    Ok((about(sides, &current), Json(published)))
+    let note = Extension(Note::default());
+    Ok((about(sides, &current), note, Json(published)))
 }
 
 // The rules in force, as fields of the head.
