@@ -54,7 +54,7 @@ fn announce(app: &App) {
         Some(path) => format!("unix:{}", path.display()),
         None => app.admin.to_string(),
     };
-    tracing::info!(name: "greylag.admin.listening", address = admin, "the admin API is here");
+    tracing::info!(name: "greylag.admin.listening", address = %admin, "the admin API is here");
     tracing::info!(name: "greylag.observe.listening", address = %app.observe, "metrics and health are here");
     let snapshot = app.shared.store.current();
     let hash = format!("{:016x}", snapshot.rules.hash());
