@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
+use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use greylag_filters::meter::Offset;
@@ -39,11 +39,20 @@ struct Inner {
 #[derive(Debug, Clone, Copy)]
 pub struct Turned;
 
-// Why, what the answer's head says beside it, and whose token it was, if it was one.
+// Why, and what the answer says beside it.
 struct Refused {
     problem: Problem,
-    field: Option<(HeaderName, HeaderValue)>,
-    who: Option<Who>,
+    beside: Beside,
+}
+
+enum Beside {
+    Nothing,
+    // how to ask
+    Challenge,
+    // in how many seconds to ask again
+    RetryAfter(u64),
+    // whose token it was
+    Token(Box<Who>),
 }
 
 impl Guard {
@@ -130,11 +139,9 @@ fn token(headers: &HeaderMap) -> Result<&[u8], Refused> {
 
 impl Refused {
     fn unknown(code: Code, what: &str) -> Refused {
-        let asked = HeaderValue::from_static("Bearer realm=\"greylag\"");
         Refused {
             problem: Problem::new(code, what),
-            field: Some((header::WWW_AUTHENTICATE, asked)),
-            who: None,
+            beside: Beside::Challenge,
         }
     }
 
@@ -146,8 +153,7 @@ impl Refused {
         );
         Refused {
             problem: Problem::new(Code::TooManyTries, what),
-            field: Some((header::RETRY_AFTER, seconds.into())),
-            who: None,
+            beside: Beside::RetryAfter(seconds),
         }
     }
 
@@ -156,8 +162,7 @@ impl Refused {
         let what = format!("found a token of the role {found}, needed is {needed}");
         Refused {
             problem: Problem::new(Code::RoleTooLow, what),
-            field: None,
-            who: Some(who),
+            beside: Beside::Token(who.into()),
         }
     }
 }
@@ -166,8 +171,7 @@ impl From<Problem> for Refused {
     fn from(problem: Problem) -> Refused {
         Refused {
             problem,
-            field: None,
-            who: None,
+            beside: Beside::Nothing,
         }
     }
 }
@@ -175,10 +179,21 @@ impl From<Problem> for Refused {
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
         let mut response = self.problem.into_response();
-        response.headers_mut().extend(self.field);
         response.extensions_mut().insert(Turned);
-        if let Some(who) = self.who {
-            response.extensions_mut().insert(who);
+        match self.beside {
+            Beside::Nothing => {}
+            Beside::Challenge => {
+                let asked = HeaderValue::from_static("Bearer realm=\"greylag\"");
+                let headers = response.headers_mut();
+                headers.insert(header::WWW_AUTHENTICATE, asked);
+            }
+            Beside::RetryAfter(seconds) => {
+                let headers = response.headers_mut();
+                headers.insert(header::RETRY_AFTER, seconds.into());
+            }
+            Beside::Token(who) => {
+                response.extensions_mut().insert(*who);
+            }
         }
         response
     }
