@@ -58,6 +58,7 @@ pub struct App {
     ready: Arc<AtomicBool>,
     seats: Arc<Seats>,
     registry: Arc<Registry>,
+    asked: Drain,
     stop: watch::Sender<bool>,
     end: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
@@ -130,6 +131,7 @@ impl App {
             ready: Arc::new(AtomicBool::new(false)),
             seats: Seats::new(config.limits.connections),
             registry: Arc::default(),
+            asked: beside.drain.clone(),
             stop,
             end,
             threads: Vec::new(),
@@ -234,6 +236,8 @@ impl App {
         let cut = self.seats.taken();
         self.registry.cut();
         wait(LAST, || self.seats.taken() == 0);
+        // The engine's hook waits to hear of it; both are told to end at the same time.
+        wait(LAST, || !self.asked.is_awaited());
         let _ = self.end.send(true);
         for thread in self.threads {
             // A thread that panicked has said so; the others still have to end.

@@ -3,31 +3,28 @@
 //! In: a bound socket, of TCP, of TLS or of unix. Out: a listener for the admin API and for metrics and health. Whoever opens connections there
 //! and says nothing takes seats from others who ask there, but no files and no memory from the traffic.
 
+mod seated;
+mod stream;
+
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::extract::connect_info::Connected;
 use axum::serve::{IncomingStream, Listener};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::net::TcpStream;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Sleep, sleep, timeout};
+use tokio::sync::Semaphore;
 
 use crate::listen::{Listens, Seats, Socketed};
 use crate::relay::Shared;
 use crate::socket::Socket;
-use crate::tls::{self, Shaken};
+pub use seated::Seated;
+use stream::{Stream, shake};
 
 /// How long a connection may neither bring nor take a byte: longer than scrapers pause.
 const PATIENCE: Duration = Duration::from_secs(150);
-/// How long a TLS handshake may take.
-const SHAKE: Duration = Duration::from_secs(10);
 
 /// What those who are asked here look at.
 #[derive(Debug, Clone)]
@@ -98,14 +95,7 @@ impl Listener for Side {
         loop {
             match self.open(self.listens.next().await) {
                 Ok((stream, peer)) => {
-                    let seated = Seated {
-                        stream,
-                        silence: Box::pin(sleep(self.patience)),
-                        patience: self.patience,
-                        busy: Arc::default(),
-                        _seat: seat,
-                    };
-                    return (seated, peer);
+                    return (Seated::new(stream, self.patience, seat), peer);
                 }
                 // It has left already.
                 Err(error) => tracing::debug!(%error, "a connection was lost"),
@@ -160,7 +150,7 @@ impl Connected<IncomingStream<'_, Side>> for Connection {
     fn connect_info(stream: IncomingStream<'_, Side>) -> Connection {
         Connection {
             peer: *stream.remote_addr(),
-            busy: stream.io().busy.clone(),
+            busy: stream.io().busy(),
         }
     }
 }
@@ -175,158 +165,14 @@ impl Drop for Busy {
     }
 }
 
-/// A connection with a seat, which it gives back when it is dropped.
-#[derive(Debug)]
-pub struct Seated {
-    stream: Stream,
-    silence: Pin<Box<Sleep>>,
-    patience: Duration,
-    busy: Arc<AtomicUsize>,
-    _seat: OwnedSemaphorePermit,
-}
-
-// The listener goes on while hands are shaken, which whoever reads first does.
-enum Stream {
-    Shaking(Pin<Box<dyn Future<Output = io::Result<Socket>> + Send>>),
-    Open(Socket),
-    Failed,
-}
-
-impl Stream {
-    fn poll_open(&mut self, context: &mut Context<'_>) -> Poll<io::Result<Pin<&mut Socket>>> {
-        if let Stream::Shaking(shaking) = self {
-            *self = match ready!(shaking.as_mut().poll(context)) {
-                Ok(socket) => Stream::Open(socket),
-                Err(error) => {
-                    *self = Stream::Failed;
-                    return Poll::Ready(Err(error));
-                }
-            };
-        }
-        Poll::Ready(match self {
-            Stream::Open(socket) => Ok(Pin::new(socket)),
-            Stream::Shaking(_) | Stream::Failed => Err(io::ErrorKind::NotConnected.into()),
-        })
-    }
-}
-
-impl fmt::Debug for Stream {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Stream::Shaking(_) => "Shaking",
-            Stream::Open(_) => "Open",
-            Stream::Failed => "Failed",
-        })
-    }
-}
-
-async fn shake(stream: TcpStream, peer: Peer, tls: Arc<tls::Server>) -> io::Result<Socket> {
-    const PLAIN: &[u8] = b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain\r\ncontent-length: 39\r\nconnection: close\r\n\r\nTLS is spoken here, and this is without";
-    let error = match timeout(SHAKE, tls::accept(stream, &tls)).await {
-        Ok(Ok((socket, _))) => return Ok(socket),
-        Ok(Err(Shaken::Plain(mut stream))) => {
-            // What was sent is taken first: closing on it would take the answer away.
-            let _ = stream.read(&mut [0; 4096]).await;
-            let _ = stream.write_all(PLAIN).await;
-            "it came without TLS".to_owned()
-        }
-        Ok(Err(Shaken::Failed(why))) => why,
-        Err(_) => "it took too long".to_owned(),
-    };
-    tracing::warn!(name: "greylag.admin.tls_handshake", %peer, error, "a TLS handshake with the admin API failed");
-    Err(io::ErrorKind::InvalidData.into())
-}
-
-impl Seated {
-    // What has moved begins the silence anew; what has not must not wait longer than it lasts, unless an answer is made.
-    fn heard<T>(
-        &mut self,
-        moved: Poll<io::Result<T>>,
-        context: &mut Context<'_>,
-    ) -> Poll<io::Result<T>> {
-        if moved.is_ready() {
-            self.silence.set(sleep(self.patience));
-            return moved;
-        }
-        while self.silence.as_mut().poll(context).is_ready() {
-            if self.busy.load(Ordering::Relaxed) == 0 {
-                return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-            }
-            self.silence.set(sleep(self.patience));
-        }
-        Poll::Pending
-    }
-
-    // The same call on the connection, once it is open.
-    fn on_open<T>(
-        &mut self,
-        context: &mut Context<'_>,
-        call: impl FnOnce(Pin<&mut Socket>, &mut Context<'_>) -> Poll<io::Result<T>>,
-    ) -> Poll<io::Result<T>> {
-        match self.stream.poll_open(context) {
-            Poll::Ready(Ok(socket)) => call(socket, context),
-            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
-            Poll::Pending => Poll::Pending,
-        }
-    }
-}
-
-impl AsyncRead for Seated {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        into: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        let read = self.on_open(context, |socket, context| socket.poll_read(context, into));
-        self.heard(read, context)
-    }
-}
-
-impl AsyncWrite for Seated {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let written = self.on_open(context, |socket, context| socket.poll_write(context, bytes));
-        self.heard(written, context)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        pieces: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let written = self.on_open(context, |socket, context| {
-            socket.poll_write_vectored(context, pieces)
-        });
-        self.heard(written, context)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        matches!(&self.stream, Stream::Open(socket) if socket.is_write_vectored())
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.stream {
-            Stream::Open(socket) => Pin::new(socket).poll_flush(context),
-            Stream::Shaking(_) | Stream::Failed => Poll::Ready(Ok(())),
-        }
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match &mut self.stream {
-            Stream::Open(socket) => Pin::new(socket).poll_shutdown(context),
-            Stream::Shaking(_) | Stream::Failed => Poll::Ready(Ok(())),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use axum::Router;
     use axum::extract::ConnectInfo;
     use axum::routing::get;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpStream;
+    use tokio::time::sleep;
 
     use super::*;
     use crate::listen;

@@ -155,6 +155,18 @@ fn nobody_can_be_trusted_over_a_unix_socket_to_say_whose_it_is() {
 }
 
 #[test]
+fn a_unix_socket_is_listened_on_once() {
+    check(
+        "listen: [{ address: \"unix:/a\" }]\nadmin: { address: \"unix:/a\" }\n",
+        "f.yaml:1:12: listen[0].address: unix:/a is there more than once",
+    );
+    check(
+        "listen: [{ address: \"unix:/a\" }]\nadmin: { address: \"unix:/b\" }\n",
+        "nothing",
+    );
+}
+
+#[test]
 fn a_single_address_is_a_range() {
     let config = Config::read(&format!("trusted: [10.1.2.3, \"::1\"]\n{RULES}"), "f.yaml").unwrap();
     let ranges: Vec<String> = config.trusted.iter().map(ToString::to_string).collect();

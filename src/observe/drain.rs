@@ -4,7 +4,7 @@
 //! the first one on the pod is not ready and answers close their connections, as after SIGTERM; the answer comes once
 //! nothing is under way. Nothing undoes it, and nothing is refused or cut by it: who still comes is served.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -23,12 +23,29 @@ use crate::side::{Connection, Sides};
 #[derive(Debug, Clone)]
 pub struct Drain(Option<Arc<Inner>>);
 
+// One who has asked and has no answer yet.
+struct Asking(Arc<Inner>);
+
+impl Asking {
+    fn of(drain: &Arc<Inner>) -> Asking {
+        drain.asking.fetch_add(1, Ordering::Relaxed);
+        Asking(drain.clone())
+    }
+}
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.0.asking.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 #[derive(Debug)]
 struct Inner {
     path: String,
     site: Site,
     // when it was asked for first
     began: OnceLock<Offset>,
+    asking: AtomicUsize,
 }
 
 impl Drain {
@@ -42,8 +59,15 @@ impl Drain {
                 is_tls: false,
             },
             began: OnceLock::new(),
+            asking: AtomicUsize::new(0),
         };
         Drain(observe.drain.as_ref().map(inner).map(Arc::new))
+    }
+
+    /// Whether somebody has asked and has no answer yet.
+    pub fn is_awaited(&self) -> bool {
+        let asking = |inner: &Arc<Inner>| inner.asking.load(Ordering::Relaxed) > 0;
+        self.0.as_ref().is_some_and(asking)
     }
 }
 
@@ -76,6 +100,7 @@ pub async fn ask(
     drop(request);
     // However long it takes, the connection is not idle.
     let _busy = connection.busy();
+    let _asking = Asking::of(&drain);
     let shared = &sides.shared;
     let asked = shared.origin.now();
     let began = *drain.began.get_or_init(|| {

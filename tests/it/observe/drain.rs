@@ -94,6 +94,26 @@ async fn it_answers_once_nothing_is_under_way_and_serves_meanwhile() {
     assert_eq!(within("the end", stopped).await.unwrap(), 0);
 }
 
+// Kubernetes tells all containers of a pod at the same time, and the engine's hook still waits for its answer.
+#[tokio::test]
+async fn it_is_answered_though_sigterm_comes_meanwhile() {
+    for _ in 0..5 {
+        let engine = Gated::start().await;
+        let greylag = greylag(engine.address(), "drain_wait: 0s, drain: 20s");
+        let observe = greylag.app().observe;
+        let mut client = begun(greylag.address(), "one").await;
+        let asked = asked(observe);
+        not_ready(observe).await;
+        let app = greylag.into_app();
+        let stopped = tokio::task::spawn_blocking(move || app.stop());
+        engine.open();
+        assert!(client.answer().await.whole);
+        let answer = within("the drain's answer", asked).await.unwrap();
+        assert_eq!(answer.status, 200);
+        assert_eq!(within("the end", stopped).await.unwrap(), 0);
+    }
+}
+
 #[tokio::test]
 async fn past_the_limit_it_says_what_is_left() {
     let engine = Gated::start().await;
