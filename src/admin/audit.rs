@@ -27,6 +27,11 @@ pub struct Note {
     pub reason: Option<String>,
 }
 
+/// Marks the answer to a request that has only tried what would be, in its extensions: it is not written. What a query says is not
+/// enough for that, since only the handler knows whether it minded it.
+#[derive(Debug, Clone, Copy)]
+pub struct Trial;
+
 /// Where refusals are counted, so that none who is refused can fill the log.
 #[derive(Debug, Clone)]
 pub struct Audit {
@@ -65,13 +70,14 @@ pub async fn write(
     let asked = Asked::of(&request);
     let response = next.run(request).await;
     let is_turned = response.extensions().get::<Turned>().is_some();
+    let is_trial = response.extensions().get::<Trial>().is_some();
     if is_turned {
         if audit.has_room(&connection) {
             asked.refused(&connection, &response);
         }
     } else if asked.changes && !response.status().is_success() {
         asked.refused(&connection, &response);
-    } else if asked.changes && !asked.is_trial {
+    } else if asked.changes && !is_trial {
         asked.changed(&connection, &response);
     }
     response
@@ -82,19 +88,16 @@ struct Asked {
     method: Method,
     path: String,
     changes: bool,
-    is_trial: bool,
 }
 
 impl Asked {
     fn of(request: &Request) -> Asked {
         let (method, path) = (request.method(), request.uri().path());
         let looks = [Method::GET, Method::HEAD].contains(method);
-        let query = request.uri().query().unwrap_or_default();
         Asked {
             method: method.clone(),
             path: start(path).to_owned(),
             changes: !looks && path != super::FEEDBACK,
-            is_trial: query.split('&').any(|pair| pair == "dry_run=true"),
         }
     }
 

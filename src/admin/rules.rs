@@ -10,12 +10,12 @@ use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
 use axum::extract::{Query, State};
 use axum::http::{HeaderMap, header};
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use axum::{Extension, Json};
 use greylag_filters::rules::{self, Rules};
 use serde::Serialize;
 
-use super::audit::Note;
+use super::audit::{Note, Trial};
 use super::problem::{Code, Problem, start};
 use super::query::{self, Pairs};
 use super::{LONGEST, body};
@@ -52,7 +52,7 @@ pub async fn replace(
     Query(pairs): Query<Pairs>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
-) -> Result<impl IntoResponse, Problem> {
+) -> Result<Response, Problem> {
     let dry_run = is_dry_run(pairs)?;
     body::is_json(&headers)?;
     let expected = if_match(&headers);
@@ -64,7 +64,8 @@ pub async fn replace(
     let in_force = sides.shared.store.current();
     let rules = rules.revealed(in_force.rules.written());
     if dry_run {
-        return try_out(&sides, &rules, expected.as_ref());
+        let tried = try_out(&sides, &rules, expected.as_ref())?;
+        return Ok((Extension(Trial), tried).into_response());
     }
     match sides.shared.store.publish(&rules, expected.as_ref()) {
         Ok(snapshot) => {
@@ -82,7 +83,8 @@ pub async fn replace(
                     hash,
                     dry_run,
                 }),
-            ))
+            )
+                .into_response())
         }
         Err(Refused::Conflict { current }) => {
             tried(&sides, dry_run, "conflict");
@@ -95,11 +97,7 @@ pub async fn replace(
     }
 }
 
-type Answer = (
-    [(&'static str, String); 3],
-    Extension<Note>,
-    Json<Published>,
-);
+type Answer = ([(&'static str, String); 3], Json<Published>);
 
 // What a publication would say, and nothing is published.
 fn try_out(sides: &Sides, rules: &Rules, expected: Option<&EntityTags>) -> Result<Answer, Problem> {
@@ -114,8 +112,7 @@ fn try_out(sides: &Sides, rules: &Rules, expected: Option<&EntityTags>) -> Resul
         hash: hex(tried.rules.hash()),
         dry_run: true,
     };
-    let note = Extension(Note::default());
-    Ok((about(sides, &current), note, Json(published)))
+    Ok((about(sides, &current), Json(published)))
 }
 
 // The rules in force, as fields of the head.
