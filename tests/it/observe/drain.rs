@@ -10,7 +10,7 @@ use crate::commands::{Child, engine_process};
 use crate::gate::{FIRST, Gated, REST};
 use crate::harness::{Answer, Client, Greylag, engines, eventually, within};
 
-const STREAM: &str = r#"{"model":"tiny","messages":[],"stream":true,"max_tokens":40}"#;
+const STREAM: &str = r#"{"model":"tiny","messages":[],"stream":true,"max_tokens":120}"#;
 const JSON: &str = "content-type: application/json";
 
 fn greylag(engine: SocketAddr, limits: &str) -> Greylag {
@@ -206,7 +206,7 @@ const STREAMS: usize = 8;
 // Streams from an engine's process, under way.
 async fn streaming() -> (Child, Greylag, Vec<Client>) {
     let (child, address) =
-        engine_process(&["--ttft", "none", "--inter-token", "25ms", "--tokens", "40"]);
+        engine_process(&["--ttft", "none", "--inter-token", "25ms", "--tokens", "120"]);
     let greylag = greylag(address, "drain_wait: 0s, drain: 20s");
     let mut clients = Vec::new();
     for _ in 0..STREAMS {
