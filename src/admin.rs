@@ -1,7 +1,7 @@
 //! The admin API: what people and programs ask and change while Greylag runs.
 //!
-//! In: HTTP requests on a loopback address. Out: JSON, or a problem document. Only what the guard lets through reaches a
-//! handler. A GET never changes anything. Exchanges go on untouched, whatever is asked here: the API has a thread of its
+//! In: HTTP requests, on a loopback address if nothing else is said. Out: JSON, or a problem document. Only what the guard lets
+//! through reaches a handler, and what changes something is written down. A GET never changes anything. Exchanges go on untouched, whatever is asked here: the API has a thread of its
 //! own.
 
 pub mod audit;
@@ -20,11 +20,11 @@ pub mod problem;
 pub mod query;
 pub mod reset;
 pub mod rules;
+pub mod site;
 pub mod splits;
 pub mod status;
+pub mod tokens;
 pub mod who;
-
-use std::net::SocketAddr;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
@@ -32,22 +32,26 @@ use axum::http::{HeaderValue, header};
 use axum::middleware;
 use axum::response::Response;
 
-use crate::side::{Peer, Side, Sides};
+use crate::listen::Socketed;
+use crate::side::{Connection, Side, Sides};
+use audit::Audit;
 use guard::Guard;
 use operation::Operation;
 use problem::{Code, Problem};
 
 /// The longest body of a request to the API, in bytes, where its path says no other.
 pub const LONGEST: usize = 1 << 20;
+/// The path of feedback, which is for callers.
+pub const FEEDBACK: &str = "/v1/feedback";
+/// Connections at a time: a thousand may look on, and people still get in.
+const SEATS: usize = 2048;
 
 /// Serves until polled no more.
-pub async fn serve(sides: Sides, socket: std::net::TcpListener) {
-    let side = socket
-        .local_addr()
-        .and_then(|address| Ok((address, Side::on(socket)?)));
-    match side {
-        Ok((address, side)) => {
-            let service = router(sides, address).into_make_service_with_connect_info::<Peer>();
+pub async fn serve(sides: Sides, socket: Socketed, guard: Guard) {
+    match Side::on(socket, SEATS) {
+        Ok(side) => {
+            let router = router(sides, guard);
+            let service = router.into_make_service_with_connect_info::<Connection>();
             let _ = axum::serve(side, service).await;
         }
         Err(error) => {
@@ -56,15 +60,19 @@ pub async fn serve(sides: Sides, socket: std::net::TcpListener) {
     }
 }
 
-/// The API as it is served on `address`.
-pub fn router(sides: Sides, address: SocketAddr) -> Router {
+/// The API behind this guard.
+pub fn router(sides: Sides, guard: Guard) -> Router {
     operation::routes(operations())
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .layer(DefaultBodyLimit::max(LONGEST))
         .layer(middleware::from_fn_with_state(
-            Guard::of(address),
+            (guard, sides.clone()),
             guard::admit,
+        ))
+        .layer(middleware::from_fn_with_state(
+            Audit::new(sides.clone()),
+            audit::write,
         ))
         .layer(middleware::map_response(harden))
         .with_state(sides)

@@ -8,7 +8,8 @@
 //! ```
 
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
@@ -18,12 +19,14 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, watch};
 
 use crate::admin;
+use crate::admin::guard::Guard;
 use crate::budget::Budget;
-use crate::config::{Config, LogFormat};
+use crate::config::{self, Config, LogFormat, Place};
 use crate::exchange::Origin;
 use crate::identity::Identity;
 use crate::listen::{self, Bound, Door, Seats, Socketed};
 use crate::observe;
+use crate::observe::drain::Drain;
 use crate::relay::cut::Registry;
 use crate::relay::sequences::Sequences;
 use crate::relay::{Shared, Worker};
@@ -48,8 +51,10 @@ const LAST: Duration = Duration::from_secs(2);
 pub struct App {
     /// The ports that clients connect to, in the order of `listen`.
     pub addresses: Vec<SocketAddr>,
-    /// The admin API.
+    /// The port of the admin API; 0 of no address where it is on a unix socket.
     pub admin: SocketAddr,
+    /// The unix socket of the admin API, if it is on one.
+    pub admin_socket: Option<PathBuf>,
     /// Metrics and health.
     pub observe: SocketAddr,
     /// What all exchanges share.
@@ -58,12 +63,24 @@ pub struct App {
     seats: Arc<Seats>,
     registry: Arc<Registry>,
     file: Option<Arc<RulesFile>>,
+    asked: Drain,
     stop: watch::Sender<bool>,
     end: watch::Sender<bool>,
     threads: Vec<JoinHandle<()>>,
     drain: Duration,
     drain_wait: Duration,
 }
+
+// What listens beside the traffic, and who may ask there.
+struct Beside {
+    admin: Bound,
+    guard: Guard,
+    observe: Bound,
+    drain: Drain,
+}
+
+/// The port of what has none.
+const NOWHERE: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
 
 impl App {
     /// Binds every listener, then serves.
@@ -78,8 +95,13 @@ impl App {
         for listener in &config.listen {
             bound.push(listen::bind(listener, config.workers)?);
         }
-        let admin = listen::bind_alone(config.admin.address)?;
-        let observe = listen::bind_alone(config.observe.address)?;
+        let beside = Beside {
+            guard: Guard::new(&config.admin)?,
+            admin: listen::bind_admin(&config.admin)?,
+            observe: listen::bind_alone(config.observe.address)?,
+            drain: Drain::new(&config.observe, &config.admin),
+        };
+        warn_of_plain(&config.admin);
 
         let (ring, otlp) = (config.limits.ring.bytes(), &config.telemetry.otlp);
         let telemetry = Telemetry::new(ring, open_log(&config)?, otlp)?;
@@ -97,19 +119,25 @@ impl App {
             limits: config.limits.clone(),
         });
         let file = config.origin.clone();
-        let file = file.map(|origin| RulesFile::new(origin, config.bad_rules.clone()));
+        let file = file
+            .map(|origin| RulesFile::new(origin, config.bad_rules.clone(), shared.origin.today()));
         // The models that rules name are labels from the first exchange on.
         shared.telemetry.models.learn(&shared.store.current());
         let (stop, stopping) = watch::channel(false);
         let (end, ending) = watch::channel(false);
         let mut app = App {
             addresses: bound.iter().filter_map(|bound| bound.address).collect(),
-            admin: admin.local_addr()?,
-            observe: observe.local_addr()?,
+            admin: beside.admin.address.unwrap_or(NOWHERE),
+            admin_socket: match &config.admin.address {
+                Place::Unix(path) => Some(path.clone()),
+                Place::Ip(_) => None,
+            },
+            observe: beside.observe.address.unwrap_or(NOWHERE),
             ready: Arc::new(AtomicBool::new(false)),
             seats: Seats::new(config.limits.connections),
             registry: Arc::default(),
             file,
+            asked: beside.drain.clone(),
             stop,
             end,
             threads: Vec::new(),
@@ -121,7 +149,7 @@ impl App {
             let sockets = bound.iter_mut().filter_map(Bound::take).collect();
             app.start_worker(number, sockets, stopping.clone(), ending.clone())?;
         }
-        app.start_sides(admin, observe, ending)?;
+        app.start_sides(beside, ending)?;
         app.ready.store(true, Ordering::Release);
         Ok(app)
     }
@@ -165,8 +193,7 @@ impl App {
 
     fn start_sides(
         &mut self,
-        admin: TcpListener,
-        observe: TcpListener,
+        mut beside: Beside,
         mut ending: watch::Receiver<bool>,
     ) -> io::Result<()> {
         let runtime = runtime()?;
@@ -178,13 +205,17 @@ impl App {
             file: self.file.clone(),
         };
         let file = self.file.clone();
+        let (Some(admin), Some(observe)) = (beside.admin.take(), beside.observe.take()) else {
+            return Err(io::Error::other("a listener was bound without a socket"));
+        };
+        let (guard, drain) = (beside.guard, beside.drain);
         self.spawn("admin".into(), move || {
             runtime.block_on(async {
                 let shared = sides.shared.clone();
                 let serving = async {
                     tokio::join!(
-                        admin::serve(sides.clone(), admin),
-                        observe::serve(sides, observe)
+                        admin::serve(sides.clone(), admin, guard),
+                        observe::serve(sides, observe, drain)
                     )
                 };
                 tokio::select! {
@@ -223,6 +254,8 @@ impl App {
         let cut = self.seats.taken();
         self.registry.cut();
         wait(LAST, || self.seats.taken() == 0);
+        // The engine's hook waits to hear of it; both are told to end at the same time.
+        wait(LAST, || !self.asked.is_awaited());
         let _ = self.end.send(true);
         for thread in self.threads {
             // A thread that panicked has said so; the others still have to end.
@@ -274,6 +307,12 @@ async fn look_at_file(shared: &Arc<Shared>, file: Option<Arc<RulesFile>>) {
     };
     let now = || shared.origin.today();
     file.watch(shared.store.clone(), now, told).await;
+}
+
+fn warn_of_plain(admin: &config::Admin) {
+    if admin.is_off_loopback() && admin.tls.is_none() {
+        tracing::warn!(name: "greylag.admin.plain", address = %admin.address, "the admin API is off loopback without TLS: whoever is on the way can read its tokens; set admin.tls");
+    }
 }
 
 fn runtime() -> io::Result<Runtime> {

@@ -13,6 +13,7 @@ mod origin;
 mod otlp;
 mod read;
 mod shape;
+mod sides;
 mod survey;
 mod tree;
 mod wording;
@@ -31,6 +32,7 @@ pub use environment::Environment;
 pub use origin::Origin;
 pub use otlp::{Compression, Otlp, OtlpProtocol, Semconv};
 pub use read::Fault;
+pub use sides::{Admin, Observe};
 
 use crate::telemetry::{log, spans};
 
@@ -41,10 +43,10 @@ pub struct Config {
     /// Where clients connect; at least one.
     #[serde(default = "Listener::usual")]
     pub listen: Vec<Listener>,
-    /// The admin API. Loopback only.
+    /// The admin API.
     #[serde(default)]
     pub admin: Admin,
-    /// Metrics and health, without a token.
+    /// Metrics and health, without a token, and what asks for a drain.
     #[serde(default)]
     pub observe: Observe,
     /// What this process is called where the rules leave that open.
@@ -204,8 +206,7 @@ impl Listener {
     /// The mode of a unix socket.
     pub fn mode(&self) -> u32 {
         const USUAL: u32 = 0o660;
-        let read = |mode: &String| u32::from_str_radix(mode, 8).ok();
-        self.mode.as_ref().and_then(read).unwrap_or(USUAL)
+        leaf::as_mode(self.mode.as_deref()).unwrap_or(USUAL)
     }
 
     fn usual() -> Vec<Listener> {
@@ -216,40 +217,6 @@ impl Listener {
             tls: None,
             proxy_protocol: false,
         }]
-    }
-}
-
-/// The admin API's listener.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Admin {
-    /// `IP:PORT`, a loopback address. Default: `127.0.0.1:9901`.
-    #[serde(deserialize_with = "leaf::address")]
-    pub address: SocketAddr,
-}
-
-impl Default for Admin {
-    fn default() -> Self {
-        Admin {
-            address: SocketAddr::from(([127, 0, 0, 1], 9901)),
-        }
-    }
-}
-
-/// The listener for metrics and health.
-#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Observe {
-    /// `IP:PORT`. Default: `0.0.0.0:9902`.
-    #[serde(deserialize_with = "leaf::address")]
-    pub address: SocketAddr,
-}
-
-impl Default for Observe {
-    fn default() -> Self {
-        Observe {
-            address: SocketAddr::from(([0, 0, 0, 0], 9902)),
-        }
     }
 }
 

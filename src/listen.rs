@@ -3,6 +3,7 @@
 //! In: addresses. Out: connections, each handed to the [`Door`]. Listeners are bound before anything starts, so that a
 //! port in use is an error with its address and not a panic in a task.
 
+mod accept;
 mod door;
 mod h2;
 mod preface;
@@ -16,17 +17,15 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net as unix;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
 use socket2::{Domain, Type};
-use tokio::net::{TcpListener, UnixListener};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use crate::config::{Listener, Place, Protocol};
-use crate::socket::{Socket, tune};
+use crate::config::{Admin, Listener, ListenerTls, Place, Protocol};
 use crate::tls;
 
+pub use accept::Listens;
 pub use door::Door;
 pub use seats::Seats;
 
@@ -42,7 +41,7 @@ pub struct Bound {
 }
 
 /// How connections of an address are spoken on.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Manner {
     /// What is spoken.
     pub protocol: Protocol,
@@ -63,29 +62,48 @@ enum Raw {
 /// # Errors
 /// The system's, with the address; what is wrong with the files of `tls`.
 pub fn bind(listener: &Listener, workers: usize) -> io::Result<Bound> {
-    let tls = match &listener.tls {
-        None => None,
-        Some(rule) => Some(Arc::new(
-            tls::Server::new(rule).map_err(|fault| io::Error::other(fault.to_string()))?,
-        )),
-    };
     let manner = Manner {
         protocol: listener.protocol,
-        tls,
+        tls: shakes(listener.tls.as_ref(), &[tls::H2, tls::HTTP1])?,
         proxy_protocol: listener.proxy_protocol,
     };
-    match &listener.address {
-        Place::Ip(address) => bind_port(*address, manner, workers),
-        Place::Unix(path) => bind_path(path, listener.mode(), manner, workers),
-    }
+    bind_place(&listener.address, listener.mode(), manner, workers)
 }
 
-/// Binds a port for one server that accepts by itself.
+/// Binds the admin API's listener.
+///
+/// # Errors
+/// The system's, with the address; what is wrong with the files of `tls`.
+pub fn bind_admin(admin: &Admin) -> io::Result<Bound> {
+    let manner = Manner {
+        tls: shakes(admin.tls.as_ref(), &[tls::HTTP1])?,
+        ..Manner::default()
+    };
+    bind_place(&admin.address, admin.mode(), manner, 1)
+}
+
+/// Binds a port where HTTP/1 is spoken by one thread.
 ///
 /// # Errors
 /// The system's, with the address.
-pub fn bind_alone(address: SocketAddr) -> io::Result<std::net::TcpListener> {
-    bind_one(address, false).map_err(|error| named(&error, address))
+pub fn bind_alone(address: SocketAddr) -> io::Result<Bound> {
+    bind_port(address, Manner::default(), 1)
+}
+
+fn shakes(
+    rule: Option<&ListenerTls>,
+    alpn: &'static [&'static [u8]],
+) -> io::Result<Option<Arc<tls::Server>>> {
+    let made = rule.map(|rule| tls::Server::new(rule, alpn)).transpose();
+    let made = made.map_err(|fault| io::Error::other(fault.to_string()))?;
+    Ok(made.map(Arc::new))
+}
+
+fn bind_place(place: &Place, mode: u32, manner: Manner, workers: usize) -> io::Result<Bound> {
+    match place {
+        Place::Ip(address) => bind_port(*address, manner, workers),
+        Place::Unix(path) => bind_path(path, mode, manner, workers),
+    }
 }
 
 fn named(error: &io::Error, address: impl std::fmt::Display) -> io::Error {
@@ -191,62 +209,20 @@ pub async fn serve(door: Door, sockets: Vec<Socketed>, stop: watch::Receiver<boo
     while listeners.join_next().await.is_some() {}
 }
 
-enum Listens {
-    Tcp(TcpListener),
-    Unix(UnixListener),
-}
-
-impl Listens {
-    async fn accept(&self) -> io::Result<Socket> {
-        match self {
-            Listens::Tcp(listener) => {
-                let (stream, _) = listener.accept().await?;
-                // A client that has left already cannot be tuned, and is found gone at the first read.
-                let _ = tune(&stream);
-                Ok(Socket::Tcp(stream))
-            }
-            Listens::Unix(listener) => Ok(Socket::Unix(listener.accept().await?.0)),
-        }
-    }
-}
-
 async fn accept(door: Arc<Door>, socketed: Socketed, mut stop: watch::Receiver<bool>) {
-    // How long to wait when no more files may be open: connections that end give theirs back.
-    const PAUSE: Duration = Duration::from_millis(100);
-    let listens = match socketed.socket {
-        Raw::Tcp(listener) => TcpListener::from_std(listener).map(Listens::Tcp),
-        Raw::Unix(listener) => UnixListener::from_std(listener).map(Listens::Unix),
-    };
-    let listens = match listens {
+    let listens = match socketed.listen() {
         Ok(listens) => listens,
         Err(error) => {
             return tracing::error!(name: "greylag.listener.accept_failed", %error, "cannot accept connections");
         }
     };
     loop {
-        let accepted = tokio::select! {
+        let socket = tokio::select! {
             biased;
             _ = stop.wait_for(|stopping| *stopping) => return,
-            accepted = listens.accept() => accepted,
+            socket = listens.next() => socket,
         };
-        match accepted {
-            Ok(socket) => {
-                tokio::spawn(
-                    door.clone()
-                        .enter(socket, socketed.manner.clone(), stop.clone()),
-                );
-            }
-            Err(error) if error.raw_os_error().is_some_and(is_shortage) => {
-                tracing::error!(name: "greylag.listener.accept_failed", %error, "cannot accept a connection");
-                tokio::time::sleep(PAUSE).await;
-            }
-            // The connection was gone before it was accepted.
-            Err(error) => tracing::debug!(%error, "a connection was lost"),
-        }
+        let manner = listens.manner.clone();
+        tokio::spawn(door.clone().enter(socket, manner, stop.clone()));
     }
-}
-
-fn is_shortage(code: i32) -> bool {
-    use nix::libc::{EMFILE, ENFILE, ENOBUFS, ENOMEM};
-    [EMFILE, ENFILE, ENOBUFS, ENOMEM].contains(&code)
 }

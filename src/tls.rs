@@ -16,6 +16,11 @@ use crate::files::Fault;
 pub use client::Client;
 pub use server::{Server, Shaken, accept};
 
+/// HTTP/2 over TLS, as ALPN names it.
+pub const H2: &[u8] = b"h2";
+/// HTTP/1.1 over TLS.
+pub const HTTP1: &[u8] = b"http/1.1";
+
 fn provider() -> Arc<CryptoProvider> {
     Arc::new(ring::default_provider())
 }

@@ -27,6 +27,8 @@ mod client;
 mod collector;
 #[path = "it/commands.rs"]
 mod commands;
+#[path = "it/contention.rs"]
+mod contention;
 #[path = "it/drain.rs"]
 mod drain;
 #[path = "it/engines.rs"]
@@ -61,6 +63,10 @@ mod http2;
 mod identity;
 #[path = "it/injection.rs"]
 mod injection;
+#[path = "it/killed.rs"]
+mod killed;
+#[path = "it/layers.rs"]
+mod layers;
 #[path = "it/leaving.rs"]
 mod leaving;
 #[path = "it/limits.rs"]

@@ -10,6 +10,7 @@ use greylag_filters::feedback;
 use greylag_filters::meter::Offset;
 use greylag_filters::route::Route;
 use greylag_filters::rules::{Request, Rules, Ruleset, compile};
+use greylag_filters::tokens::Tokens;
 use greylag_filters::trace::{self, Limiter};
 use http::{HeaderMap, HeaderValue, Method};
 
@@ -73,6 +74,7 @@ fn main() {
     );
     trace(&mut criterion);
     heard(&mut criterion);
+    tokens(&mut criterion);
     criterion.final_summary();
 }
 
@@ -114,6 +116,20 @@ fn heard(criterion: &mut Criterion) {
     let body = br#"{"request_id":"req-0123456789abcdef","metric":"thumbs","value":false}"#;
     criterion.bench_function("feedback/read", |bencher| {
         bencher.iter(|| feedback::read(black_box(body)));
+    });
+}
+
+// A file of as many tokens as it may hold, read, and one of them looked for.
+fn tokens(criterion: &mut Criterion) {
+    let line = |number| format!("name-{number} read token-{number:032}\n");
+    let file: String = (0..512).map(line).collect();
+    criterion.bench_function("tokens/read-512", |bencher| {
+        bencher.iter(|| Tokens::read(black_box(file.as_bytes())));
+    });
+    let tokens = Tokens::read(file.as_bytes()).expect("the lines above are well-formed");
+    let said = format!("token-{:032}", 300);
+    criterion.bench_function("tokens/find-among-512", |bencher| {
+        bencher.iter(|| tokens.find(black_box(said.as_bytes())));
     });
 }
 

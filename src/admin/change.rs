@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::audit::Note;
+use super::audit::{Note, Trial};
 use super::operation::{Param, ParamKind};
 use super::problem::{Code, Problem, start};
 use super::query::{self, Pairs};
@@ -230,7 +230,9 @@ pub async fn make(sides: &Sides, who: &Who, terms: Terms, wish: Wish) -> Result<
     }
     let done = done.map_err(refused)?;
     let mut answer = answer(&sides.shared.store, &done, is_dry);
-    if !is_dry {
+    if is_dry {
+        answer.extensions_mut().insert(Trial);
+    } else {
         sides.shared.telemetry.models.learn(&done.snapshot);
         answer.extensions_mut().insert(Note {
             version: Some(done.snapshot.version),

@@ -31,7 +31,7 @@ pub fn operations() -> Vec<Operation> {
     vec![
         Operation::act::<Known<'_>>(
             Method::POST,
-            "/v1/feedback",
+            super::FEEDBACK,
             "What a caller says of an answer",
             route,
         )

@@ -1,189 +1,232 @@
-//! Keeps web pages away from the API.
+//! Decides who may ask the API, and for what.
 //!
-//! In: a request's head. Out: the request, or 403. Whoever can open a connection to a loopback address is on this
-//! machine, and so is a browser. A page could point a name of its own at 127.0.0.1 (DNS rebinding), which shows in
-//! `Host`; or send what a form may send, which shows in `Origin`. There are no CORS fields anywhere, so that a page of
-//! another origin cannot read an answer either.
+//! In: a request's head, and who is at the other end. Out: the request with a [`Who`], or a problem: 403 for other sites, 401
+//! without a token that is in force, 403 for a role that is too low, and 429 for who has guessed too often, whose token
+//! is not looked at. Nothing of a token is ever told.
 
-use std::net::{IpAddr, SocketAddr};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
 
-use axum::extract::{Request, State};
-use axum::http::uri::Authority;
-use axum::http::{HeaderMap, Uri, header};
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{HeaderMap, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use greylag_filters::meter::Offset;
+use greylag_filters::tokens::Role;
+use greylag_filters::tries::{self, Tries};
+use parking_lot::Mutex;
 
-use super::problem::{Code, Problem, start};
+use super::problem::{Code, Problem};
+use super::site::{Literals, Site};
+use super::tokens::TokenFile;
+use super::who::Who;
+use crate::config::{Admin, Place};
+use crate::side::{Connection, Peer, Sides};
 
-/// What a request may call this server.
+/// What stands before the API.
+#[derive(Debug, Clone)]
+pub struct Guard(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    site: Site,
+    tokens: Option<TokenFile>,
+    tries: Mutex<Tries>,
+}
+
+/// Marks the answer to a request that the guard has turned away.
 #[derive(Debug, Clone, Copy)]
-pub struct Guard {
-    own: IpAddr,
+pub struct Turned;
+
+// Why, and what the answer says beside it.
+struct Refused {
+    problem: Problem,
+    beside: Beside,
+}
+
+enum Beside {
+    Nothing,
+    // how to ask
+    Challenge,
+    // in how many seconds to ask again
+    RetryAfter(u64),
+    // whose token it was
+    Token(Box<Who>),
 }
 
 impl Guard {
-    /// The guard of a server on this address.
-    pub fn of(address: SocketAddr) -> Guard {
-        Guard { own: address.ip() }
-    }
-
-    fn check(self, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
-        let host = sole(headers, header::HOST)
-            .map_err(|found| self.host_refused(&found))?
-            .ok_or_else(|| self.host_refused("no field Host"))?;
-        let host: Authority = host
-            .parse()
-            .map_err(|_| self.host_refused(&format!("{:?}", start(host))))?;
-        for authority in [Some(&host), uri.authority()].into_iter().flatten() {
-            if !self.is_ours(authority) {
-                return Err(self.host_refused(&format!("{:?}", start(authority.as_str()))));
-            }
-        }
-        let refused = |found: &str| {
-            let what = format!("found {found}; allowed are none and \"http://{host}\"");
-            Problem::new(Code::OriginNotAllowed, what)
+    /// As the configuration says; the file of tokens is read.
+    ///
+    /// # Errors
+    /// What is wrong with that file.
+    pub fn new(rule: &Admin) -> io::Result<Guard> {
+        let literals = match &rule.address {
+            Place::Unix(_) => Literals::Unasked,
+            Place::Ip(_) if rule.is_off_loopback() => Literals::Any,
+            Place::Ip(_) => Literals::Loopback,
         };
-        match sole(headers, header::ORIGIN) {
-            Err(found) => Err(refused(&found)),
-            Ok(Some(origin)) if !is_origin(origin, &host) => {
-                Err(refused(&format!("{:?}", start(origin))))
-            }
-            Ok(_) => Ok(()),
+        let file = rule.token_file.as_deref().map(TokenFile::new);
+        Ok(Guard(Arc::new(Inner {
+            site: Site {
+                literals,
+                names: rule.hosts(),
+                is_tls: rule.tls.is_some(),
+            },
+            tokens: file.transpose()?,
+            tries: Mutex::default(),
+        })))
+    }
+
+    fn admitted(&self, request: &Request, peer: Peer, now: Offset) -> Result<Who, Refused> {
+        let (inner, headers) = (&self.0, request.headers());
+        inner.site.check(request.uri(), headers)?;
+        let Some(tokens) = &inner.tokens else {
+            return Ok(Who::connected(peer));
+        };
+        if let Some(left) = inner.tries.lock().wait(peer.counted(), now) {
+            return Err(Refused::early(left));
+        }
+        let said = token(headers)?;
+        let tokens = tokens.current();
+        let Some(known) = tokens.as_ref().and_then(|tokens| tokens.find(said)) else {
+            inner.tries.lock().failed(peer.counted(), now);
+            return Err(Refused::unknown(
+                Code::TokenWrong,
+                "found a token that is not in force; allowed are those of admin.token_file",
+            ));
+        };
+        let who = Who {
+            name: known.name.as_str().into(),
+            role: known.role,
+            peer,
+        };
+        let needed = needed(request.method(), request.uri().path());
+        match who.role >= needed {
+            true => Ok(who),
+            false => Err(Refused::low(who, needed)),
+        }
+    }
+}
+
+// Who judges an answer is a caller, who should not have what changes rules.
+fn needed(method: &Method, path: &str) -> Role {
+    match *method {
+        Method::GET | Method::HEAD => Role::Read,
+        Method::POST if path == super::FEEDBACK => Role::Read,
+        _ => Role::Write,
+    }
+}
+
+// What is said after `Bearer`, as RFC 6750 has it.
+fn token(headers: &HeaderMap) -> Result<&[u8], Refused> {
+    let missing = |found: &str| {
+        let what = format!("found {found}; needed is one field \"Authorization: Bearer TOKEN\"");
+        Refused::unknown(Code::TokenMissing, &what)
+    };
+    let mut values = headers.get_all(header::AUTHORIZATION).iter();
+    let value = match (values.next(), values.next()) {
+        (Some(value), None) => value.as_bytes(),
+        (None, _) => return Err(missing("no field Authorization")),
+        (Some(_), Some(_)) => return Err(missing("several fields Authorization")),
+    };
+    let scheme = value.get(..7).unwrap_or_default();
+    match value.get(7..) {
+        Some(token) if scheme.eq_ignore_ascii_case(b"bearer ") => Ok(token.trim_ascii()),
+        _ => Err(missing("another scheme")),
+    }
+}
+
+impl Refused {
+    fn unknown(code: Code, what: &str) -> Refused {
+        Refused {
+            problem: Problem::new(code, what),
+            beside: Beside::Challenge,
         }
     }
 
-    // Any port is allowed: a forwarded port is another on the caller's side.
-    fn is_ours(self, authority: &Authority) -> bool {
-        let host = authority.host();
-        let literal = host
-            .strip_prefix('[')
-            .and_then(|host| host.strip_suffix(']'))
-            .unwrap_or(host);
-        let is_plain = !authority.as_str().contains('@');
-        let is_loopback = |ip: IpAddr| ip.is_loopback() || ip == self.own;
-        is_plain
-            && (host.eq_ignore_ascii_case("localhost")
-                || literal.parse::<IpAddr>().is_ok_and(is_loopback))
-    }
-
-    fn host_refused(self, found: &str) -> Problem {
+    fn early(left: Duration) -> Refused {
+        let seconds = left.as_secs() + u64::from(left.subsec_nanos() > 0);
+        let (most, window) = (tries::ALLOWED, tries::WINDOW.as_secs());
         let what = format!(
-            "found {found}; allowed are \"localhost\", loopback addresses and {}, with any port",
-            self.own
+            "found {most} wrong tokens from here within {window} s, allowed are fewer; tokens are looked at again in {seconds} s"
         );
-        Problem::new(Code::HostNotAllowed, what)
+        Refused {
+            problem: Problem::new(Code::TooManyTries, what),
+            beside: Beside::RetryAfter(seconds),
+        }
+    }
+
+    fn low(who: Who, needed: Role) -> Refused {
+        let (found, needed) = (who.role.label(), needed.label());
+        let what = format!("found a token of the role {found}, needed is {needed}");
+        Refused {
+            problem: Problem::new(Code::RoleTooLow, what),
+            beside: Beside::Token(who.into()),
+        }
     }
 }
 
-/// Lets a request through, or answers 403.
-pub async fn admit(State(guard): State<Guard>, request: Request, next: Next) -> Response {
-    match guard.check(request.uri(), request.headers()) {
-        Ok(()) => next.run(request).await,
-        Err(problem) => problem.into_response(),
+impl From<Problem> for Refused {
+    fn from(problem: Problem) -> Refused {
+        Refused {
+            problem,
+            beside: Beside::Nothing,
+        }
     }
 }
 
-// The value of a field that may stand once.
-fn sole(headers: &HeaderMap, name: header::HeaderName) -> Result<Option<&str>, String> {
-    let mut values = headers.get_all(&name).iter();
-    match (values.next(), values.next()) {
-        (None, _) => Ok(None),
-        (Some(value), None) => match value.to_str() {
-            Ok(value) => Ok(Some(value)),
-            Err(_) => Err(format!("a field {name} that is not ASCII")),
-        },
-        (Some(_), Some(_)) => Err(format!("several fields {name}")),
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let mut response = self.problem.into_response();
+        response.extensions_mut().insert(Turned);
+        match self.beside {
+            Beside::Nothing => {}
+            Beside::Challenge => {
+                let asked = HeaderValue::from_static("Bearer realm=\"greylag\"");
+                let headers = response.headers_mut();
+                headers.insert(header::WWW_AUTHENTICATE, asked);
+            }
+            Beside::RetryAfter(seconds) => {
+                let headers = response.headers_mut();
+                headers.insert(header::RETRY_AFTER, seconds.into());
+            }
+            Beside::Token(who) => {
+                response.extensions_mut().insert(*who);
+            }
+        }
+        response
     }
 }
 
-// Whether a page of this origin was served under this host.
-fn is_origin(origin: &str, host: &Authority) -> bool {
-    const HTTP: u16 = 80;
-    let Some(Ok(authority)) = origin.strip_prefix("http://").map(str::parse::<Authority>) else {
-        return false;
-    };
-    authority.host().eq_ignore_ascii_case(host.host())
-        && authority.port_u16().unwrap_or(HTTP) == host.port_u16().unwrap_or(HTTP)
-        && !authority.as_str().contains('@')
+impl Peer {
+    /// As whom its failures are counted.
+    pub fn counted(self) -> tries::Peer {
+        match self {
+            Peer::Ip(address) => tries::Peer::at(address.ip()),
+            Peer::Unix { user } => tries::Peer::User(user),
+        }
+    }
+}
+
+/// Lets a request through, or answers it.
+pub async fn admit(
+    State((guard, sides)): State<(Guard, Sides)>,
+    ConnectInfo(connection): ConnectInfo<Connection>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    let now = sides.shared.origin.now();
+    match guard.admitted(&request, connection.peer, now) {
+        Ok(who) => {
+            request.extensions_mut().insert(who.clone());
+            let mut response = next.run(request).await;
+            response.extensions_mut().insert(who);
+            response
+        }
+        Err(refused) => refused.into_response(),
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn check(uri: &str, fields: &[(&'static str, &str)], allowed: Result<(), Code>) {
-        let mut headers = HeaderMap::new();
-        for (name, value) in fields {
-            headers.append(*name, value.parse().unwrap());
-        }
-        let guard = Guard::of("127.0.0.9:9901".parse().unwrap());
-        let found = guard.check(&uri.parse().unwrap(), &headers);
-        match (found, allowed) {
-            (Ok(()), Ok(())) => {}
-            (Err(problem), Err(code)) => assert_eq!(problem.code(), code, "{problem:?}"),
-            (found, _) => panic!("{uri} {fields:?} gave {found:?}"),
-        }
-    }
-
-    #[test]
-    fn only_loopback_names_are_this_server() {
-        let host = |host: &str, allowed| check("/", &[("host", host)], allowed);
-        for ours in [
-            "localhost",
-            "LocalHost:9901",
-            "localhost:12345",
-            "127.0.0.1",
-            "127.0.0.1:9901",
-            "127.200.3.4:1",
-            "[::1]:9901",
-            "[::1]",
-        ] {
-            host(ours, Ok(()));
-        }
-        for theirs in [
-            "evil.example",
-            "evil.example:9901",
-            "localhost.evil.example",
-            "127.0.0.1.evil.example",
-            "localhost.",
-            "10.0.0.1:9901",
-            "0.0.0.0:9901",
-            "[::]:9901",
-            "[fe80::1]:9901",
-            "2130706433",
-            "user@localhost",
-            "",
-            "local host",
-        ] {
-            host(theirs, Err(Code::HostNotAllowed));
-        }
-        check("/", &[], Err(Code::HostNotAllowed));
-        let twice = [("host", "localhost"), ("host", "localhost")];
-        check("/", &twice, Err(Code::HostNotAllowed));
-        let target = "http://evil.example/v1/rules";
-        check(target, &[("host", "localhost")], Err(Code::HostNotAllowed));
-    }
-
-    #[test]
-    fn only_a_page_of_this_server_may_call_it() {
-        let origin = |host: &str, origin: &str, allowed| {
-            check("/", &[("host", host), ("origin", origin)], allowed);
-        };
-        origin("localhost:9901", "http://localhost:9901", Ok(()));
-        origin("[::1]:9901", "http://[::1]:9901", Ok(()));
-        origin("localhost", "http://localhost:80", Ok(()));
-        for theirs in [
-            "http://localhost:9902",
-            "http://127.0.0.1:9901",
-            "https://localhost:9901",
-            "http://evil.example",
-            "http://evil.example@localhost:9901",
-            "null",
-            "",
-            "localhost:9901",
-            "http://localhost:9901/",
-        ] {
-            origin("localhost:9901", theirs, Err(Code::OriginNotAllowed));
-        }
-    }
-}
+mod tests;

@@ -18,9 +18,17 @@ pub enum Code {
     BadJson,
     /// The body could not be read to its end.
     BadBody,
+    /// A token is needed, and none came.
+    TokenMissing,
+    /// The token is not one that is in force.
+    TokenWrong,
+    /// The token allows less.
+    RoleTooLow,
+    /// Too many wrong tokens came from there.
+    TooManyTries,
     /// `Host` names somebody else.
     HostNotAllowed,
-    /// `Origin` is another site.
+    /// `Origin` or `Sec-Fetch-Site` is another site's.
     OriginNotAllowed,
     /// There is nothing at this path.
     NotFound,
@@ -44,8 +52,15 @@ pub enum Code {
 
 impl Code {
     /// What every operation may answer with.
-    pub const EVERYWHERE: [Code; 3] =
-        [Code::BadQuery, Code::HostNotAllowed, Code::OriginNotAllowed];
+    pub const EVERYWHERE: [Code; 7] = [
+        Code::BadQuery,
+        Code::TokenMissing,
+        Code::TokenWrong,
+        Code::HostNotAllowed,
+        Code::OriginNotAllowed,
+        Code::RoleTooLow,
+        Code::TooManyTries,
+    ];
     /// What every operation with a body may answer with.
     pub const OF_BODIES: [Code; 4] = [
         Code::BadJson,
@@ -62,6 +77,11 @@ impl Code {
     /// What it is called for people.
     pub fn title(self) -> &'static str {
         self.parts().2
+    }
+
+    /// The code, as documents say it.
+    pub fn name(self) -> &'static str {
+        self.parts().0
     }
 
     // The end of the document's `type`, after `urn:greylag:problem:`; the status; the title.
@@ -81,6 +101,26 @@ impl Code {
                 "bad_body",
                 StatusCode::BAD_REQUEST,
                 "The body cannot be read",
+            ),
+            Code::TokenMissing => (
+                "token_missing",
+                StatusCode::UNAUTHORIZED,
+                "A token is needed",
+            ),
+            Code::TokenWrong => (
+                "token_wrong",
+                StatusCode::UNAUTHORIZED,
+                "The token is not in force",
+            ),
+            Code::RoleTooLow => (
+                "role_too_low",
+                StatusCode::FORBIDDEN,
+                "The token allows less",
+            ),
+            Code::TooManyTries => (
+                "too_many_tries",
+                StatusCode::TOO_MANY_REQUESTS,
+                "Too many wrong tokens came",
             ),
             Code::HostNotAllowed => (
                 "host_not_allowed",
@@ -183,6 +223,7 @@ impl IntoResponse for Problem {
         let mut response = (status, axum::Json(Document::of(&self))).into_response();
         let media = HeaderValue::from_static("application/problem+json");
         response.headers_mut().insert(header::CONTENT_TYPE, media);
+        response.extensions_mut().insert(self.code);
         response
     }
 }

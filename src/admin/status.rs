@@ -71,6 +71,9 @@ struct Layers<'a> {
 #[derive(Debug, JsonSchema, Serialize)]
 struct File {
     path: String,
+    /// When it was read last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    read_at: Option<Moment>,
     /// What is wrong with it, a line each; empty if it can be used.
     problems: Vec<String>,
     /// The keys beside rules that are other than at the start: they need a restart.
@@ -127,6 +130,7 @@ async fn status(
             let known = file.known();
             File {
                 path: file.path().display().to_string(),
+                read_at: known.read_at,
                 problems: known.problems,
                 needs_restart: known.needs_restart,
             }

@@ -49,7 +49,11 @@ fn announce(app: &App, problems: &[String]) {
     for address in &app.addresses {
         tracing::info!(name: "greylag.listening", %address, "clients connect here");
     }
-    tracing::info!(name: "greylag.admin.listening", address = %app.admin, "the admin API is here");
+    let admin = match &app.admin_socket {
+        Some(path) => format!("unix:{}", path.display()),
+        None => app.admin.to_string(),
+    };
+    tracing::info!(name: "greylag.admin.listening", address = %admin, "the admin API is here");
     tracing::info!(name: "greylag.observe.listening", address = %app.observe, "metrics and health are here");
     let snapshot = app.shared.store.current();
     let hash = format!("{:016x}", snapshot.rules.hash());

@@ -13,6 +13,8 @@ use super::{Config, Listener, Place, Protocol};
 
 /// The most worker threads.
 const WORKERS: usize = 256;
+/// The longest path of a unix socket: what the kernel has room for (unix(7)), but for the byte that ends it.
+pub(super) const LONGEST_SOCKET: usize = 107;
 
 impl Config {
     /// All problems, rules aside.
@@ -32,23 +34,18 @@ impl Config {
         if self.listen.is_empty() {
             problems.add("listen", "found no address, at least one is needed");
         }
-        if !self.admin.address.ip().is_loopback() {
-            let what = format!(
-                "found {}, allowed are loopback addresses, such as 127.0.0.1:9901",
-                self.admin.address
-            );
-            problems.add("admin.address", what);
-        }
         let mut taken: Vec<(String, SocketAddr)> = Vec::new();
         let listen = self.listen.iter().enumerate();
         let ports = listen.filter_map(|(index, listener)| match &listener.address {
             Place::Ip(address) => Some((format!("listen[{index}].address"), *address)),
             Place::Unix(_) => None,
         });
-        let all = ports.chain([
-            ("admin.address".to_owned(), self.admin.address),
-            ("observe.address".to_owned(), self.observe.address),
-        ]);
+        let admin = match &self.admin.address {
+            Place::Ip(address) => Some(("admin.address".to_owned(), *address)),
+            Place::Unix(_) => None,
+        };
+        let observe = ("observe.address".to_owned(), self.observe.address);
+        let all = ports.chain(admin).chain([observe]);
         for (path, address) in all {
             if let Some((other, there)) = taken.iter().find(|(_, there)| overlap(address, *there)) {
                 let what = format!("{address} is taken by {other} ({there})");
@@ -59,6 +56,8 @@ impl Config {
         for (index, listener) in self.listen.iter().enumerate() {
             self.check_listener(&format!("listen[{index}]"), listener, problems);
         }
+        self.admin.check(problems);
+        self.observe.check(problems);
     }
 
     fn check_listener(&self, path: &str, listener: &Listener, problems: &mut Problems) {
@@ -74,14 +73,13 @@ impl Config {
             return;
         };
         let same = |other: &&Listener| other.address == listener.address;
-        if self.listen.iter().filter(same).count() > 1 {
+        let is_admins = self.admin.address == listener.address;
+        if self.listen.iter().filter(same).count() > 1 || is_admins {
             let what = format!("{} is there more than once", listener.address);
             problems.add(&format!("{path}.address"), what);
         }
-        // What the kernel has room for (unix(7)), but for the byte that ends it.
-        const LONGEST: usize = 107;
-        if socket.as_os_str().len() > LONGEST {
-            let what = format!("found a path of more than {LONGEST} bytes");
+        if socket.as_os_str().len() > LONGEST_SOCKET {
+            let what = format!("found a path of more than {LONGEST_SOCKET} bytes");
             problems.add(&format!("{path}.address"), what);
         }
         if listener.proxy_protocol {
@@ -151,6 +149,11 @@ impl Problems {
             path: path.to_owned(),
             what: what.into(),
         });
+    }
+
+    #[cfg(test)]
+    pub(super) fn all(&self) -> &[Problem] {
+        &self.0
     }
 }
 

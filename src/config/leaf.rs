@@ -82,6 +82,11 @@ pub(super) fn mode<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>,
     Ok(Some(text))
 }
 
+/// A file's mode that was read.
+pub(super) fn as_mode(mode: Option<&str>) -> Option<u32> {
+    u32::from_str_radix(mode?, 8).ok()
+}
+
 /// Reads a list of ranges; a single address is the range of itself.
 pub(super) fn ranges<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<IpNet>, D::Error> {
     let ranges = Vec::<Range>::deserialize(from)?;

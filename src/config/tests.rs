@@ -124,7 +124,10 @@ fn an_address_that_is_none_is_refused_with_an_example() {
     let address = "an address is IP:PORT, such as \"127.0.0.1:8000\" or \"[::1]:8000\"; found";
     check(
         "admin: { address: localhost:1 }\n",
-        &format!("f.yaml:1:19: admin.address: {address} \"localhost:1\""),
+        &format!(
+            "f.yaml:1:19: admin.address: {} \"localhost:1\"",
+            address.replace("; found", ", or unix:/PATH; found")
+        ),
     );
     check(
         "observe: { address: 9902 }\n",
@@ -148,6 +151,18 @@ fn nobody_can_be_trusted_over_a_unix_socket_to_say_whose_it_is() {
     check(
         "listen: [{ address: \"unix:/a\", proxy_protocol: true }]\n",
         "f.yaml:1:32: listen[0].proxy_protocol: found it beside a unix socket, whose peers have no address that could be trusted",
+    );
+}
+
+#[test]
+fn a_unix_socket_is_listened_on_once() {
+    check(
+        "listen: [{ address: \"unix:/a\" }]\nadmin: { address: \"unix:/a\" }\n",
+        "f.yaml:1:12: listen[0].address: unix:/a is there more than once",
+    );
+    check(
+        "listen: [{ address: \"unix:/a\" }]\nadmin: { address: \"unix:/b\" }\n",
+        "nothing",
     );
 }
 
@@ -240,7 +255,7 @@ f.yaml:5:3: limits.event: found 0B, at least 1B is needed
 f.yaml:6:3: limits.connections: found 0, at least 1 is needed
 f.yaml:7:3: limits.write: found 0s, it must be longer than 0s
 f.yaml:8:3: limits.drain: found 366d, allowed is up to 365d
-f.yaml:11:10: admin.address: found 10.0.0.1:1, allowed are loopback addresses, such as 127.0.0.1:9901
+f.yaml:11:10: admin.address: found 10.0.0.1:1, which others than this machine can reach: it needs admin.token_file; allowed without one are loopback addresses, such as 127.0.0.1:9901, and unix:/PATH
 f.yaml:12:1: listen: found no address, at least one is needed
 f.yaml:16:18: rules.splits[0].weights.candidate: engine \"candidate\" is not defined (defined: \"stable\")
 f.yaml:18:69: rules.engines.stable.timeouts.idle: a timeout is longer than 0s and at most 365d; found 0s

@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::{Ask, Refused, Store, Wish};
-use crate::config::{Config, Origin};
+use crate::config::{Config, Fault, Origin};
 use crate::files::{Stamp, stamp};
 
 /// How often the file is looked at. One that is being written is left alone until it is the same at two looks in a row.
@@ -32,6 +32,8 @@ pub struct RulesFile {
 pub struct Known {
     /// What is wrong with it, a line each; empty if it can be used.
     pub problems: Vec<String>,
+    /// When it was read last.
+    pub read_at: Option<Moment>,
     /// What it says beside rules that is other than at the start, by the first key: it needs a restart.
     pub needs_restart: Vec<String>,
 }
@@ -48,13 +50,14 @@ pub enum Looked {
 }
 
 impl RulesFile {
-    /// This file, which was read, and had these problems.
-    pub fn new(origin: Origin, problems: Vec<String>) -> Arc<RulesFile> {
+    /// This file, which was read then, and had these problems.
+    pub fn new(origin: Origin, problems: Vec<String>, at: Moment) -> Arc<RulesFile> {
         Arc::new(RulesFile {
             origin,
             asked: Notify::new(),
             known: Mutex::new(Known {
                 problems,
+                read_at: Some(at),
                 ..Known::default()
             }),
         })
@@ -63,6 +66,11 @@ impl RulesFile {
     /// Its path.
     pub fn path(&self) -> &PathBuf {
         &self.origin.path
+    }
+
+    /// Whether nothing is wrong with it.
+    pub fn is_usable(&self) -> bool {
+        self.known.lock().problems.is_empty()
     }
 
     /// What is known of it.
@@ -117,6 +125,12 @@ impl RulesFile {
         if stamp(self.path()) != expected {
             return None;
         }
+        let looked = self.judge(store, loaded, at);
+        self.known.lock().read_at = Some(at);
+        looked
+    }
+
+    fn judge(&self, store: &Store, loaded: Result<Config, Fault>, at: Moment) -> Option<Looked> {
         let config = match loaded {
             Ok(config) => config,
             Err(fault) => {

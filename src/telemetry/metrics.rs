@@ -75,6 +75,8 @@ pub struct Metrics {
     log_dropped: IntCounter,
     in_flight: IntGauge,
     rules_version: IntGauge,
+    rules_file_usable: IntGauge,
+    state_saved: IntGauge,
     connections: IntGauge,
     memory: IntGauge,
     effective_share: GaugeVec,
@@ -93,6 +95,10 @@ pub struct Levels {
     pub body_memory: u64,
     /// The version of the rules in force.
     pub rules_version: u64,
+    /// Whether nothing is wrong with the configuration file.
+    pub is_file_usable: bool,
+    /// Whether the state file says what is in force, or there is none.
+    pub is_saved: bool,
     /// Log lines that found no room, since the start.
     pub log_dropped: u64,
     /// Periods in which the control group was throttled, since it was made.
@@ -215,6 +221,14 @@ impl Metrics {
             log_dropped: make.counter("greylag_log_dropped_total", "Log lines that found no room."),
             in_flight: make.gauge("greylag_in_flight", "Exchanges that have begun and not ended."),
             rules_version: make.gauge("greylag_rules_version", "The version of the rules in force."),
+            rules_file_usable: make.gauge(
+                "greylag_rules_file_usable",
+                "Whether the configuration file can be used: 1, or 0 while what was in force before stays.",
+            ),
+            state_saved: make.gauge(
+                "greylag_state_saved",
+                "Whether what is in force would outlive the process as far as it should: 0 while the state file cannot be written.",
+            ),
             connections: make.gauge("greylag_connections", "Connections that clients have open."),
             memory: make.gauge("greylag_body_memory_bytes", "Memory that request bodies hold, of limits.memory."),
             effective_share: make.shares(
@@ -362,6 +376,8 @@ impl Metrics {
             |gauge: &IntGauge, value: u64| gauge.set(i64::try_from(value).unwrap_or(i64::MAX));
         level(&self.in_flight, levels.in_flight);
         level(&self.rules_version, levels.rules_version);
+        level(&self.rules_file_usable, levels.is_file_usable.into());
+        level(&self.state_saved, levels.is_saved.into());
         level(&self.connections, levels.connections);
         level(&self.memory, levels.body_memory);
         self.throttled

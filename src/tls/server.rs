@@ -18,18 +18,20 @@ use crate::upstream::Speaks;
 #[derive(Debug)]
 pub struct Server {
     rule: ListenerTls,
+    alpn: &'static [&'static [u8]],
     made: Made<ServerConfig>,
 }
 
 impl Server {
-    /// With these files, which are read.
+    /// With these files, which are read; of these protocols the client has the choice.
     ///
     /// # Errors
     /// What is wrong with them.
-    pub fn new(rule: &ListenerTls) -> Result<Self, Fault> {
+    pub fn new(rule: &ListenerTls, alpn: &'static [&'static [u8]]) -> Result<Self, Fault> {
         let files = [Some(&rule.cert), Some(&rule.key), rule.client_ca.as_ref()];
         let server = Server {
             rule: rule.clone(),
+            alpn,
             made: Made::of(files.into_iter().flatten().cloned()),
         };
         server.current()?;
@@ -69,7 +71,7 @@ impl Server {
         let mut config = builder
             .with_single_cert(certificates, key)
             .map_err(|error| wrong(&error))?;
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        config.alpn_protocols = self.alpn.iter().map(|name| name.to_vec()).collect();
         Ok(config)
     }
 }

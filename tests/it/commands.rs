@@ -4,7 +4,7 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::TcpListener;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::talk::{Talk, comes_true};
@@ -210,7 +210,7 @@ fn an_address_in_use_is_named_and_ends_with_71() {
 
 /// A process that serves, and the lines of its standard error.
 pub struct Running {
-    child: Child,
+    child: std::process::Child,
     lines: BufReader<std::process::ChildStderr>,
 }
 
@@ -232,8 +232,8 @@ impl Running {
         Running { child, lines }
     }
 
-    // The rest of the first line with this in it.
-    fn line(&mut self, part: &str) -> String {
+    /// The first line with this in it.
+    pub fn line(&mut self, part: &str) -> String {
         let mut all = String::new();
         loop {
             let before = all.len();
@@ -358,18 +358,49 @@ fn who_changed_the_rules_is_logged() {
     let rules = talk.ask("GET", "/v1/rules", &[], "").text();
     let json = ["content-type: application/json"];
     assert_eq!(talk.ask("PUT", "/v1/rules", &json, &rules).status, 200);
-    let line = running.line("replaced");
-    for part in ["peer=127.0.0.1:", "from=1 to=2 hash="] {
+    let line = running.line("a change through the admin API");
+    for part in [
+        "author=\"loopback\" role=\"write\" peer=127.0.0.1:",
+        "method=\"PUT\" path=\"/v1/rules\" status=200 version=2",
+    ] {
         assert!(line.contains(part), "{part} is not in {line}");
     }
     let bad = rules.replace("\"default_engine\":\"stable\"", "\"default_engine\":\"a\"");
     assert_eq!(talk.ask("PUT", "/v1/rules", &json, &bad).status, 422);
-    assert!(running.line("refused").contains("problems=1"));
+    let line = running.line("was refused");
+    assert!(line.contains("status=422 code=\"invalid_rules\""), "{line}");
 }
 
-#[test]
-fn sim_is_an_engine_until_a_signal() {
-    let mut child = greylag(&["sim", "--listen", "127.0.0.1:0", "--model", "m"])
+/// A process that is not waited for before the test's end.
+pub struct Child(std::cell::RefCell<std::process::Child>);
+
+impl Child {
+    /// Sends it SIGTERM.
+    pub fn terminate(&self) {
+        let id = self.0.borrow().id().to_string();
+        let killed = Command::new("kill").args(["-s", "TERM", &id]).status();
+        assert!(killed.unwrap().success());
+    }
+
+    /// Whether it has ended.
+    pub fn has_ended(&self) -> bool {
+        self.0.borrow_mut().try_wait().unwrap().is_some()
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        let child = self.0.get_mut();
+        // It may have ended already.
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+}
+
+/// An engine in a process of its own, like these options, and where it is.
+pub fn engine_process(options: &[&str]) -> (Child, std::net::SocketAddr) {
+    let mut child = greylag(&["sim", "--listen", "127.0.0.1:0"])
+        .args(options)
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -377,10 +408,17 @@ fn sim_is_an_engine_until_a_signal() {
     let mut out = BufReader::new(child.stdout.take().unwrap());
     out.read_line(&mut line).unwrap();
     let address = line.trim().strip_prefix("an engine is at http://").unwrap();
-    let models = Talk::with(address.parse().unwrap()).ask("GET", "/v1/models", &[], "");
+    let address = address.parse().unwrap();
+    (Child(child.into()), address)
+}
+
+#[test]
+fn sim_is_an_engine_until_a_signal() {
+    let (engine, address) = engine_process(&["--model", "m"]);
+    let models = Talk::with(address).ask("GET", "/v1/models", &[], "");
     assert_eq!(models.json()["data"][0]["id"], "m");
-    let id = child.id().to_string();
-    let killed = Command::new("kill").args(["-s", "TERM", &id]).status();
-    assert!(killed.unwrap().success());
-    assert_eq!(child.wait().unwrap().code(), Some(0));
+    engine.terminate();
+    assert!(comes_true(|| engine.has_ended()));
+    let code = engine.0.borrow_mut().wait().unwrap().code();
+    assert_eq!(code, Some(0));
 }

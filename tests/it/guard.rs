@@ -1,4 +1,12 @@
 //! Who may use the admin API, and for what.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
+#[path = "guard/audit.rs"]
+mod audit;
+#[path = "guard/carried.rs"]
+mod carried;
+#[path = "guard/tokens.rs"]
+mod tokens;
 
 use crate::admin::{DEAD, JSON, get, problem};
 use crate::harness::Greylag;
@@ -42,12 +50,76 @@ fn whoever_is_not_here_is_turned_away() {
         assert!(problem(&answer, 403, "origin_not_allowed").contains(origin));
         assert_eq!(answer.header("access-control-allow-origin"), None);
     }
+    for site in ["cross-site", "same-site"] {
+        let answer = asked(&format!("host: localhost\r\nsec-fetch-site: {site}"));
+        assert!(problem(&answer, 403, "origin_not_allowed").contains(site));
+    }
+    let own = asked("host: localhost\r\nsec-fetch-site: same-origin");
+    assert_eq!(own.status, 200);
     // Nor does a page learn what is there, or change it.
     let mut client = Talk::with(greylag.app().admin);
     client.send(format!(
         "PUT /v1/nothing HTTP/1.1\r\nhost: evil.example\r\n{JSON}\r\ncontent-length: 2\r\n\r\n{{}}"
     ));
     problem(&client.answer(), 403, "host_not_allowed");
+}
+
+#[test]
+fn what_a_form_can_send_changes_nothing() {
+    let greylag = Greylag::start(DEAD);
+    let admin = greylag.app().admin;
+    for form in [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data",
+    ] {
+        let fields = [&*format!("content-type: {form}")];
+        let body = r#"{"request_id":"x","metric":"m","value":true}"#;
+        let answer = ask(admin, "POST", "/v1/feedback", &fields, body);
+        problem(&answer, 415, "not_json");
+        let rules = get(admin, "/v1/rules").text();
+        let answer = ask(admin, "PUT", "/v1/rules", &fields, &rules);
+        problem(&answer, 415, "not_json");
+    }
+    let version = get(admin, "/v1/rules");
+    assert_eq!(version.header("x-greylag-rules-version"), Some("1"));
+}
+
+#[test]
+fn names_that_are_allowed_may_be_called() {
+    let keys = "admin: { address: \"127.0.0.1:0\", allowed_hosts: [\"Greylag.example:9901\"] }";
+    let greylag = Greylag::with(keys, DEAD);
+    let asked = |host: &str, origin: &str| {
+        let mut client = Talk::with(greylag.app().admin);
+        client.send(format!(
+            "GET /v1/rules HTTP/1.1\r\nhost: {host}\r\norigin: {origin}\r\n\r\n"
+        ));
+        client.answer()
+    };
+    let own = asked("greylag.example", "http://greylag.example");
+    assert_eq!(own.status, 200);
+    let other = asked("greylag.example", "http://other.example");
+    problem(&other, 403, "origin_not_allowed");
+    let other = asked("other.example", "http://other.example");
+    assert!(problem(&other, 403, "host_not_allowed").contains("other.example"));
+}
+
+#[test]
+fn a_thousand_may_look_on_at_once() {
+    let greylag = Greylag::start(DEAD);
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        let mut all = Vec::new();
+        for _ in 0..1000 {
+            all.push(crate::harness::Client::to(greylag.app().admin).await);
+        }
+        for client in all.iter_mut().rev() {
+            client
+                .send("GET /v1/engines HTTP/1.1\r\nhost: localhost\r\n\r\n")
+                .await;
+            assert_eq!(client.answer().await.status, 200);
+        }
+    });
 }
 
 #[test]

@@ -9,11 +9,12 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use greylag::app::App;
-use greylag::config::Config;
+use greylag::config::{Config, Environment};
 use greylag::record::Record;
 use greylag_sim::seen::Request;
 use greylag_sim::{Engine, Settings};
@@ -71,6 +72,14 @@ impl Greylag {
         let config = Config::read(&text, "test").map_err(io::Error::other)?;
         Ok(Greylag {
             app: Some(App::start(config)?),
+        })
+    }
+
+    /// Starts one as `greylag run --config FILE` does.
+    pub fn of_file(path: &Path) -> io::Result<Greylag> {
+        let config = Config::begin_with(path, &Environment::default());
+        Ok(Greylag {
+            app: Some(App::start(config.map_err(io::Error::other)?)?),
         })
     }
 

@@ -1,6 +1,9 @@
-//! Metrics and health, for whoever asks.
+//! Metrics and health, for whoever asks, and what rollouts ask.
 
-use crate::admin::{DEAD, get};
+#[path = "observe/drain.rs"]
+mod drain;
+
+use crate::admin::{DEAD, get, problem};
 use crate::harness::Greylag;
 use crate::talk::{Talk, ask, comes_true};
 
@@ -23,6 +26,27 @@ fn probes_are_answered_under_any_host() {
         assert_eq!(get(observe, target).status, 404, "{target}");
     }
     assert_eq!(ask(observe, "POST", "/metrics", &[], "").status, 405);
+}
+
+#[test]
+fn a_gate_that_is_not_defined_has_never_passed() {
+    let greylag = Greylag::start(DEAD);
+    let observe = greylag.app().observe;
+    for target in [
+        "/verdict/v2",
+        "/hooks/flagger/v2/confirm-traffic-increase",
+        "/hooks/flagger/v2/rollback",
+        "/hooks/argo/v2",
+    ] {
+        for method in ["GET", "POST", "PUT"] {
+            let answer = ask(observe, method, target, &[], "{}");
+            let detail = problem(&answer, 404, "not_found");
+            assert!(detail.contains("gate \"v2\" is not defined"), "{detail}");
+        }
+    }
+    for target in ["/verdict", "/hooks/flagger/v2", "/hooks/other/v2"] {
+        assert_eq!(get(observe, target).status, 404, "{target}");
+    }
 }
 
 #[test]

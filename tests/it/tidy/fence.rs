@@ -3,7 +3,7 @@
 use super::tree::text;
 
 /// What `filters` may stand on: libraries without sockets, clocks, threads or chance.
-const FILTERS: [&str; 9] = [
+const FILTERS: [&str; 10] = [
     "http",
     "humantime",
     "memchr",
@@ -11,6 +11,7 @@ const FILTERS: [&str; 9] = [
     "schemars",
     "serde",
     "serde_json",
+    "subtle",
     "thiserror",
     "xxhash-rust",
 ];
