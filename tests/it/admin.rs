@@ -349,7 +349,7 @@ fn what_is_not_rules_is_refused_with_what_was_found_and_what_is_allowed() {
         first.header("etag")
     );
     let page = get(greylag.app().observe, "/metrics");
-    let line = "greylag_rules_reload_total{result=\"invalid\"} 7";
+    let line = "greylag_rules_reload_total{result=\"invalid\"} 11";
     assert!(page.text().contains(line), "{}", page.text());
 }
 
