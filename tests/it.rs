@@ -75,6 +75,8 @@ mod limits;
 mod marks;
 #[path = "it/meter.rs"]
 mod meter;
+#[path = "it/nouns.rs"]
+mod nouns;
 #[path = "it/observe.rs"]
 mod observe;
 #[path = "it/pairs.rs"]

@@ -157,7 +157,7 @@ pub struct Changed {
     /// What has changed of the rules in force.
     diff: Diff,
     /// The overlays that have no place any more, and are gone.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     dropped: Vec<Dropped>,
     /// Whether it outlives the process; absent where there is no state file.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -78,7 +78,7 @@ struct Whole<'a> {
     /// What it changed of the rules in force.
     diff: &'a Diff,
     /// The overlays that it had no place for.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     dropped: Vec<Dropped>,
     /// The base, secrets hidden.
     rules: Rules,

@@ -95,7 +95,7 @@ struct Line<'a> {
     status: Option<u16>,
     #[serde(skip_serializing_if = "Option::is_none")]
     engine_status: Option<u16>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     tunnel: bool,
     outcome: &'static str,
     end: &'static str,
@@ -131,7 +131,7 @@ struct Line<'a> {
     error: Option<Fault>,
     #[schemars(with = "Vec<(f64, u32)>")]
     timeline: Events<'a>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     later_gaps: Vec<(f64, u32)>,
 }
 
@@ -193,7 +193,7 @@ struct Tokens<'a> {
     tool_arguments_ok: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     unmetered: Option<&'static str>,
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     bad_events: u64,
 }
 

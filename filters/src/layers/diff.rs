@@ -20,10 +20,10 @@ pub struct Diff {
     /// The places that differ, in the order of the keys.
     pub changes: Vec<Difference>,
     /// How many more differ than are listed.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub more: usize,
     /// Whether what is in another order than before is all, or part, of the change: of splits the first that fits decides.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reordered: bool,
 }
 
