@@ -16,9 +16,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::audit::{Note, Trial};
-use super::operation::{Param, ParamKind};
 use super::problem::{Code, Problem, start};
-use super::query::{self, Pairs};
+use super::query::{self, Pairs, Param, ParamKind};
 use super::who::Who;
 use super::{LONGEST, body};
 use crate::side::Sides;
@@ -75,7 +74,7 @@ impl Terms {
     /// # Errors
     /// A key or value that is not allowed.
     pub fn take(sides: &Sides, pairs: Pairs, headers: &HeaderMap) -> Result<Terms, Problem> {
-        let [dry_run, reason] = query::take(pairs, [DRY_RUN.name, WHY.name])?;
+        let [dry_run, reason] = query::take(pairs, [&DRY_RUN, &WHY])?;
         Terms::of(sides, headers, dry_run, reason, None)
     }
 
@@ -84,7 +83,7 @@ impl Terms {
     /// # Errors
     /// A key or value that is not allowed.
     pub fn of_overlay(sides: &Sides, pairs: Pairs, headers: &HeaderMap) -> Result<Terms, Problem> {
-        let [dry_run, reason, until] = query::take(pairs, [DRY_RUN.name, WHY.name, UNTIL.name])?;
+        let [dry_run, reason, until] = query::take(pairs, [&DRY_RUN, &WHY, &UNTIL])?;
         Terms::of(sides, headers, dry_run, reason, until)
     }
 
@@ -97,23 +96,13 @@ impl Terms {
     ) -> Result<Terms, Problem> {
         let now = sides.shared.origin.today();
         Ok(Terms {
-            is_dry: query::flag(DRY_RUN.name, dry_run, false)?,
+            is_dry: DRY_RUN.flag(dry_run, false)?,
             until: until.map(|until| read_end(&until, now)).transpose()?,
-            reason: reason.map(read_reason).transpose()?,
+            reason,
             expected: if_match(headers),
             now,
         })
     }
-}
-
-fn read_reason(reason: String) -> Result<String, Problem> {
-    let length = reason.chars().count();
-    if !(1..=REASON).contains(&length) {
-        return Err(query::bad(format!(
-            "reason: found {length} characters, allowed are 1 to {REASON}"
-        )));
-    }
-    Ok(reason)
 }
 
 fn read_end(text: &str, now: Moment) -> Result<Moment, Problem> {
@@ -122,15 +111,13 @@ fn read_end(text: &str, now: Moment) -> Result<Moment, Problem> {
         (Err(_), Ok(period)) => now.after(period.get()),
         (Err(_), Err(_)) => {
             let found = start(text);
-            return Err(query::bad(format!(
-                "until: found {found:?}, allowed are a point in time such as \"2026-12-01T10:30:00Z\" and a length of time such as \"30m\""
+            return Err(UNTIL.wrong(format!(
+                "found {found:?}, allowed are a point in time such as \"2026-12-01T10:30:00Z\" and a length of time such as \"30m\""
             )));
         }
     };
     if end <= now {
-        return Err(query::bad(format!(
-            "until: found {end}, which is not after now, {now}"
-        )));
+        return Err(UNTIL.wrong(format!("found {end}, which is not after now, {now}")));
     }
     Ok(end)
 }

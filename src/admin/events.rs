@@ -17,9 +17,9 @@ use schemars::json_schema;
 use serde_json::json;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::operation::{Form, Operation, Param, ParamKind};
+use super::operation::{Form, Operation};
 use super::problem::{Code, Problem, start};
-use super::query::{self, Pairs};
+use super::query::{self, Pairs, Param, ParamKind};
 use crate::events::{Event, Events};
 use crate::side::{FOLLOWERS, Sides};
 
@@ -56,8 +56,8 @@ async fn follow(
     Query(pairs): Query<Pairs>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let [goes_on, after] = query::take(pairs, [FOLLOW.name, AFTER.name])?;
-    let goes_on = query::flag(FOLLOW.name, goes_on, true)?;
+    let [goes_on, after] = query::take(pairs, [&FOLLOW, &AFTER])?;
+    let goes_on = FOLLOW.flag(goes_on, true)?;
     let seen = match headers.get("last-event-id") {
         Some(id) => Some(id.to_str().unwrap_or_default().to_owned()),
         None => after,

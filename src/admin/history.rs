@@ -12,10 +12,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::change::{self, Changed, Dropped, Terms};
-use super::operation::{Operation, Param, ParamKind};
+use super::operation::Operation;
 use super::overlays;
 use super::problem::{Code, Problem, start};
-use super::query::{self, Pairs};
+use super::query::{self, Pairs, Param, ParamKind};
 use super::who::Who;
 use crate::side::Sides;
 use crate::store::{Entry, Shown, Wish};
@@ -107,8 +107,8 @@ async fn list(
     State(sides): State<Sides>,
     Query(pairs): Query<Pairs>,
 ) -> Result<impl IntoResponse, Problem> {
-    let [limit] = query::take(pairs, [LIMIT.name])?;
-    let limit = query::up_to(LIMIT.name, limit.as_deref(), MOST)?.unwrap_or(MOST);
+    let [limit] = query::take(pairs, [&LIMIT])?;
+    let limit = LIMIT.up_to(limit, MOST)?.unwrap_or(MOST);
     let entries = sides.shared.store.history();
     let versions = entries.iter().take(limit).map(|entry| Listed {
         shown: entry.shown(),

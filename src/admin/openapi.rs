@@ -12,9 +12,9 @@ use schemars::generate::SchemaSettings;
 use schemars::{SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
-use super::operation::{Form, Operation, Param};
+use super::operation::{Form, Operation};
 use super::problem::{Document, Problem};
-use super::query::{self, Pairs};
+use super::query::{self, Pairs, Param};
 
 /// What can be asked of it.
 pub fn operations() -> Vec<Operation> {

@@ -5,9 +5,10 @@
 use axum::Router;
 use axum::http::{Method, StatusCode};
 use axum::routing::MethodRouter;
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::problem::Code;
+use super::query::Param;
 use crate::side::Sides;
 
 /// One method of one path.
@@ -37,51 +38,6 @@ pub struct Form {
     pub media: &'static str,
     /// Its schema.
     pub schema: fn(&mut SchemaGenerator) -> Schema,
-}
-
-/// A key of a query.
-#[derive(Debug)]
-pub struct Param {
-    /// The key.
-    pub name: &'static str,
-    /// What it means.
-    pub what: &'static str,
-    /// What is allowed.
-    pub kind: ParamKind,
-}
-
-/// What a value of a query may be.
-#[derive(Debug, Clone, Copy)]
-pub enum ParamKind {
-    /// `true` or `false`.
-    Flag,
-    /// A whole number from 1 to this.
-    UpTo(usize),
-    /// One of these words.
-    Word(fn() -> Vec<&'static str>),
-    /// Text of 1 to so many characters.
-    Text(usize),
-    /// A point in time, or how long from now.
-    End,
-}
-
-impl ParamKind {
-    /// The schema of a value.
-    pub fn schema(self) -> Schema {
-        match self {
-            ParamKind::Flag => json_schema!({ "type": "boolean" }),
-            ParamKind::UpTo(most) => {
-                json_schema!({ "type": "integer", "minimum": 1, "maximum": most })
-            }
-            ParamKind::Word(words) => json_schema!({ "type": "string", "enum": words() }),
-            ParamKind::Text(most) => {
-                json_schema!({ "type": "string", "minLength": 1, "maxLength": most })
-            }
-            ParamKind::End => {
-                json_schema!({ "type": "string", "examples": ["30m", "2026-12-01T10:30:00Z"] })
-            }
-        }
-    }
 }
 
 impl Form {

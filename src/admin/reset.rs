@@ -43,7 +43,7 @@ async fn reset(
     who: Who,
     Query(pairs): Query<Pairs>,
 ) -> Result<impl IntoResponse, Problem> {
-    let [reason] = query::take(pairs, [WHY.name])?;
+    let [reason] = query::take(pairs, [&WHY])?;
     let off = sides.shared.store.reset();
     let note = Note {
         version: None,

@@ -13,9 +13,9 @@ use axum::routing::{get, put};
 use greylag_filters::rules::Rules;
 
 use super::change::{self, Changed, Terms};
-use super::operation::{Operation, Param, ParamKind};
+use super::operation::Operation;
 use super::problem::Problem;
-use super::query::{self, Pairs};
+use super::query::{self, Pairs, Param, ParamKind};
 use super::who::Who;
 use crate::side::Sides;
 use crate::store::Wish;
@@ -44,10 +44,10 @@ async fn read(
     State(sides): State<Sides>,
     Query(pairs): Query<Pairs>,
 ) -> Result<impl IntoResponse, Problem> {
-    let [in_force] = query::take(pairs, [IN_FORCE.name])?;
+    let [in_force] = query::take(pairs, [&IN_FORCE])?;
     let store = &sides.shared.store;
     let snapshot = store.current();
-    let rules = match query::flag(IN_FORCE.name, in_force, false)? {
+    let rules = match IN_FORCE.flag(in_force, false)? {
         true => snapshot.rules.written(),
         false => &snapshot.layers.base,
     };

@@ -112,7 +112,7 @@ impl Config {
 }
 
 // What is wrong, and what else could be read where that is the rules alone.
-type Failed = (Fault, Option<Config>);
+type Failed = (Fault, Option<Box<Config>>);
 
 fn attempt(text: &str, name: &str, environment: &Environment) -> Result<Config, Failed> {
     let whole = |fault: Fault| (fault, None);
@@ -155,7 +155,7 @@ impl Survey {
             let of_rules = |finding: &Finding| is_of_other_rules(finding, &rest.rules);
             self.findings.iter().all(of_rules)
         });
-        (listed(name, self.findings), rest.map(|rest| *rest))
+        (listed(name, self.findings), rest)
     }
 }
 

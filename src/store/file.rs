@@ -108,13 +108,10 @@ impl RulesFile {
             let (file, store, at) = (self.clone(), store.clone(), now());
             // Reading and compiling must not hold up the API.
             let work = move || file.take(&store, at, here);
-            match tokio::task::spawn_blocking(work).await {
-                Ok(Some(looked)) => {
-                    read = here;
-                    told(looked);
-                }
-                // It was written while it was read: the next look will see another stamp, or the same one twice.
-                Ok(None) | Err(_) => {}
+            // One that was written while it was read shows another stamp at the next look, or the same one twice.
+            if let Ok(Some(looked)) = tokio::task::spawn_blocking(work).await {
+                read = here;
+                told(looked);
             }
         }
     }

@@ -49,7 +49,7 @@ impl Ledger {
                 source: Source::Api,
                 file: None,
             }),
-            Wish::File(rules) => Ok(self.from_file(rules, layers)),
+            Wish::File(rules) => Ok(self.of_file(rules, layers)),
             Wish::Overlay(change, until) => Ok(same(layers.with(Overlay {
                 change: change.clone(),
                 owner: ask.author.name.clone(),
@@ -70,7 +70,7 @@ impl Ledger {
     }
 
     // What waits for the file to be as it was comes back with it.
-    fn from_file(&self, rules: &Rules, layers: Layers) -> Wished {
+    fn of_file(&self, rules: &Rules, layers: Layers) -> Wished {
         let hash = rules.hash();
         let (base, source) = match self.waiting.as_ref().and_then(|saved| saved.base_on(hash)) {
             Some(base) => (base.clone(), Source::Api),

@@ -1,5 +1,9 @@
 //! Many who write and many who read the rules, while exchanges run.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+#![expect(
+    clippy::print_stderr,
+    reason = "who runs it for long wants to see how much was done"
+)]
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -12,12 +16,13 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use crate::harness::{Answer, Client, DEADLINE, Greylag, eventually, sim};
+use crate::harness::{Answer, Client, DEADLINE, Greylag, eventually, longer, sim};
 
 const WRITERS: u32 = 10;
-const READERS: usize = 1000;
+/// So many; `SOAK_READERS=1000` for the long run.
+const READERS: u64 = 100;
 const EXCHANGES: u64 = 5000;
-const VERSIONS: usize = 20;
+const VERSIONS: usize = 10;
 /// So long at least, in seconds; `SOAK_SECONDS=60` for the long run.
 const USUAL: u64 = 1;
 
@@ -131,11 +136,11 @@ async fn every_accepted_put_is_one_version_and_readers_see_whole_ones() {
         writers.spawn(write(seen.clone(), admin, engines, own));
     }
     let mut readers = JoinSet::new();
-    for _ in 0..READERS {
+    let count = longer("SOAK_READERS", READERS);
+    for _ in 0..count {
         readers.spawn(read(seen.clone(), admin));
     }
-    let least = std::env::var("SOAK_SECONDS").ok();
-    let least = least.map_or(USUAL, |seconds| seconds.parse().unwrap());
+    let least = longer("SOAK_SECONDS", USUAL);
     let load = Load {
         connections: 32,
         requests: EXCHANGES,
@@ -166,7 +171,7 @@ async fn every_accepted_put_is_one_version_and_readers_see_whole_ones() {
         seen.conflicts.load(Ordering::Relaxed) > 0,
         "nobody was in anybody's way"
     );
-    let mut reads = 0;
+    let mut reads: u64 = 0;
     while let Some(found) = readers.join_next().await {
         for (version, number) in found.unwrap() {
             let written = if version == 1 {
@@ -178,7 +183,7 @@ async fn every_accepted_put_is_one_version_and_readers_see_whole_ones() {
             reads += 1;
         }
     }
-    assert!(reads >= READERS, "{reads}");
+    assert!(reads >= count, "{reads}");
     eprintln!(
         "{} versions, {} conflicts, {} reads",
         versions.len(),

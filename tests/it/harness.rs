@@ -3,7 +3,7 @@
 //! Nothing here sleeps and hopes: whatever is waited for has a condition and a deadline.
 #![expect(
     clippy::disallowed_methods,
-    reason = "a test's deadline is no exchange's"
+    reason = "a test's deadline is no exchange's, and what asks for a long run is no configuration"
 )]
 
 use std::collections::BTreeSet;
@@ -176,6 +176,12 @@ impl Drop for Greylag {
             std::thread::spawn(move || app.stop());
         }
     }
+}
+
+/// How much a test does that can do more: what this variable says, or else what is usual.
+pub fn longer(variable: &str, usual: u64) -> u64 {
+    let said = std::env::var(variable).ok();
+    said.map_or(usual, |said| said.parse().expect("a number was given"))
 }
 
 /// Waits until `look` finds something.

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 
 use crate::admin::get;
 use crate::commands::{File, Running};
+use crate::harness::longer;
 use crate::layers::Pod;
 
 /// So often; `KILLS=200` for the long run.
@@ -56,8 +57,7 @@ fn write(admin: SocketAddr, sent: &AtomicU64, acknowledged: &AtomicU64) -> std::
 
 #[test]
 fn what_was_acknowledged_is_there_after_a_kill() {
-    let kills = std::env::var("KILLS").ok();
-    let kills: u64 = kills.map_or(USUAL, |kills| kills.parse().unwrap());
+    let kills = longer("KILLS", USUAL);
     let pod = Pod::new();
     let file = File::new(&format!(
         "listen: [{{ address: \"127.0.0.1:0\" }}]\nadmin: {{ address: \"127.0.0.1:0\" }}\nobserve: {{ address: \"127.0.0.1:0\" }}\n\
