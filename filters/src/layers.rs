@@ -117,5 +117,33 @@ impl Layers {
     }
 }
 
+/// What a fuzzer feeds: an overlay as a state file could have it. No bytes may panic; what is read is written as itself, and either
+/// fits or is told of.
+#[cfg(any(test, fuzzing))]
+pub fn fuzz_overlay(bytes: &[u8]) {
+    const BASE: &str = r#"{"engines":{"a":{"kind":"vllm","url":"http://a"},"b":{"kind":"vllm","url":"http://b"}},
+        "default_engine":"a","splits":[{"name":"s","weights":{"a":1,"b":1},"force":{"header":"x-gray"}}]}"#;
+    let Ok(overlay) = serde_json::from_slice::<Overlay>(bytes) else {
+        return;
+    };
+    let written = serde_json::to_vec(&overlay).expect("what is read can be written");
+    let again: Overlay = serde_json::from_slice(&written).expect("what is written can be read");
+    assert_eq!(again, overlay);
+    let base: Rules = serde_json::from_str(BASE).expect("the rules above are well-formed");
+    let (id, before) = (overlay.change.id(), base.hash());
+    let layers = Layers::of(base).with(overlay);
+    let compiled = layers.compile().expect("the base compiles");
+    match compiled.unfit.as_slice() {
+        [] => {}
+        [unfit] => {
+            assert_eq!((&unfit.id, compiled.rules.hash()), (&id, before));
+            assert!(!unfit.problems.is_empty());
+        }
+        more => assert!(more.is_empty(), "one overlay is unfit once"),
+    }
+    let left = layers.without_unfit(&compiled.unfit);
+    assert!(left.overlays.len() + compiled.unfit.len() == 1);
+}
+
 #[cfg(test)]
 mod tests;

@@ -5,12 +5,15 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value};
 
 use super::{Config, Environment};
+use crate::files::Stamp;
 
 /// The file of a configuration, as it was read.
 #[derive(Debug, Clone)]
 pub struct Origin {
     /// Its path.
     pub path: PathBuf,
+    /// Its stamp, as of before it was read.
+    pub stamp: Stamp,
     /// What the environment said instead.
     pub environment: Environment,
     // all but the rules
@@ -18,9 +21,15 @@ pub struct Origin {
 }
 
 impl Origin {
-    pub(super) fn of(config: &Config, path: &Path, environment: &Environment) -> Origin {
+    pub(super) fn of(
+        config: &Config,
+        path: &Path,
+        stamp: Stamp,
+        environment: &Environment,
+    ) -> Origin {
         Origin {
             path: path.to_owned(),
+            stamp,
             environment: environment.clone(),
             said: beside_rules(config),
         }

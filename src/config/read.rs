@@ -12,6 +12,7 @@ use super::nearest;
 use super::survey::{self, Finding, Survey};
 use super::tree::{self, Origin as From, Place, Tree};
 use super::{Config, Environment, OnBadRules, Origin, wording};
+use crate::files::{Stamp, stamp};
 
 /// Why a configuration cannot be used; each line of it is a sentence for people.
 #[derive(Debug, thiserror::Error)]
@@ -56,9 +57,11 @@ impl Config {
     /// # Errors
     /// A [`Fault`].
     pub fn load_with(path: &Path, environment: &Environment) -> Result<Config, Fault> {
+        // Before it is read: a later change shows as another stamp.
+        let stamp = stamp(path);
         let text = text_of(path)?;
         let config = Config::read_with(&text, &path.display().to_string(), environment)?;
-        Ok(config.of_file(path, environment))
+        Ok(config.of_file(path, stamp, environment))
     }
 
     /// The same for a process that begins with it. Rules that cannot be used leave the default engine alone, where `on_bad_rules`
@@ -67,9 +70,10 @@ impl Config {
     /// # Errors
     /// A [`Fault`].
     pub fn begin_with(path: &Path, environment: &Environment) -> Result<Config, Fault> {
+        let stamp = stamp(path);
         let text = text_of(path)?;
         match attempt(&text, &path.display().to_string(), environment) {
-            Ok(config) => Ok(config.of_file(path, environment)),
+            Ok(config) => Ok(config.of_file(path, stamp, environment)),
             Err((fault, None)) => Err(fault),
             Err((fault, Some(config))) => {
                 let config = config.with(environment)?;
@@ -81,7 +85,7 @@ impl Config {
                             bad_rules,
                             ..config
                         };
-                        Ok(config.of_file(path, environment))
+                        Ok(config.of_file(path, stamp, environment))
                     }
                     (OnBadRules::Exit | OnBadRules::PassThrough, _) => Err(fault),
                 }
@@ -105,8 +109,8 @@ impl Config {
         attempt(text, name, environment).map_err(|(fault, _)| fault)
     }
 
-    fn of_file(mut self, path: &Path, environment: &Environment) -> Config {
-        self.origin = Some(Origin::of(&self, path, environment));
+    fn of_file(mut self, path: &Path, stamp: Stamp, environment: &Environment) -> Config {
+        self.origin = Some(Origin::of(&self, path, stamp, environment));
         self
     }
 }

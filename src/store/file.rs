@@ -92,8 +92,7 @@ impl RulesFile {
     ) {
         let mut look = interval(PAUSE);
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        // Read at the start.
-        let mut read = stamp(self.path());
+        let mut read = self.origin.stamp;
         let mut seen = read;
         loop {
             let is_asked = tokio::select! {

@@ -277,4 +277,26 @@ proptest! {
         prop_assert_eq!(again.rules.hash(), compiled.rules.hash());
         prop_assert_eq!(Diff::of(again.rules.written(), compiled.rules.written()).is_empty(), true);
     }
+
+    // Whatever stands where in a written overlay.
+    #[test]
+    fn no_overlay_of_any_bytes_panics(
+        place in 0usize..200,
+        byte in any::<u8>(),
+        split in "s|canary|\\PC{0,4}",
+        weights in proptest::collection::btree_map("a|b|c", any::<u32>(), 0..3),
+        on in any::<Option<bool>>(),
+    ) {
+        let change = match on {
+            Some(on) => serde_json::json!({ "force": { "split": split, "on": on } }),
+            None => serde_json::json!({ "weights": { "split": split, "weights": weights } }),
+        };
+        let overlay = serde_json::json!({ "change": change, "owner": "ana", "since": "2026-12-01T10:00:00Z" });
+        let mut bytes = overlay.to_string().into_bytes();
+        fuzz_overlay(&bytes);
+        if let Some(there) = bytes.get_mut(place) {
+            *there = byte;
+        }
+        fuzz_overlay(&bytes);
+    }
 }
