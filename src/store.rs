@@ -213,7 +213,7 @@ impl Store {
     pub fn change(&self, ask: Ask) -> Result<Done, Refused> {
         let mut ledger = self.ledger.lock();
         let next = self.next(&ledger, &ask)?;
-        let what = ask.wish.what(&next.snapshot);
+        let what = ask.wish.what(&self.current(), &next.snapshot, ask.at);
         if let Some(file) = next.file {
             ledger.file = file;
         }
@@ -351,7 +351,7 @@ struct Next {
 
 impl Wish {
     // What it is, for people.
-    fn what(&self, next: &Snapshot) -> String {
+    fn what(&self, before: &Snapshot, next: &Snapshot, at: Moment) -> String {
         match self {
             Wish::Base(_) => "rules replaced".to_owned(),
             Wish::File(_) if next.source == Source::Api => {
@@ -361,7 +361,7 @@ impl Wish {
             Wish::Overlay(change, _) => change.what(),
             Wish::Lift(id) => format!("overlay {id} lifted"),
             Wish::Restore(version) => format!("version {version} restored"),
-            Wish::Expire => "overlays lifted, since their time is over".to_owned(),
+            Wish::Expire => format!("ended: {}", before.layers.ended(at)),
         }
     }
 }

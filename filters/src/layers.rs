@@ -16,6 +16,7 @@ pub use overlay::{Change, Overlay, OverlayId};
 pub use weights::Weights;
 
 use crate::rules::{Problem, Rules, Ruleset, compile};
+use crate::units::Moment;
 
 /// The layers of rules in force, from the bottom up.
 #[derive(Clone, Debug)]
@@ -76,6 +77,13 @@ impl Layers {
             None => self.overlays.push(overlay),
         }
         self
+    }
+
+    /// The ids of the overlays whose end has come, with commas between them; empty if there is none.
+    pub fn ended(&self, now: Moment) -> String {
+        let ended = self.overlays.iter().filter(|one| one.has_ended(now));
+        let ids: Vec<String> = ended.map(|one| one.change.id().to_string()).collect();
+        ids.join(", ")
     }
 
     /// The same layers without the overlays that `is_gone` names.

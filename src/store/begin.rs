@@ -114,7 +114,7 @@ impl Store {
         let told = Told {
             at,
             author: Author::own(None),
-            what: what(saved.as_ref(), snapshot.source),
+            what: what(saved.as_ref(), snapshot.source, at),
             diff: Diff::default(),
             dropped,
         };
@@ -149,9 +149,15 @@ fn gone(state: Option<&mut StateFile>, problems: &[Problem]) {
     tracing::error!(name: "greylag.state.base_unusable", problems, kept, "the rules that were set through the API can no longer be used: the file's are in force");
 }
 
-fn what(saved: Option<&Saved>, source: Source) -> String {
+fn what(saved: Option<&Saved>, source: Source, at: Moment) -> String {
     let after = saved.map_or(String::new(), |saved| {
-        format!(", after version {}", saved.version)
+        let ended = saved.overlays.iter().filter(|one| one.has_ended(at));
+        let ended = ended.map(|one| format!(", without {} that has ended", one.change.id()));
+        format!(
+            ", after version {}{}",
+            saved.version,
+            ended.collect::<String>()
+        )
     });
     match source {
         Source::File => format!("start with the file's rules{after}"),

@@ -248,7 +248,11 @@ fn an_overlay_ends_when_its_time_has_come() {
         (in_force(&store), store.current().layers.overlays.len()),
         (10, 1)
     );
-    assert_eq!(store.history()[0].author.name, OWN_NAME);
+    let entry = &store.history()[0];
+    assert_eq!(
+        (&*entry.author.name, &*entry.what),
+        (OWN_NAME, "ended: weights:s")
+    );
 }
 
 #[test]
@@ -452,4 +456,24 @@ fn what_waits_for_a_file_comes_back_with_it() {
     };
     check("waits-same", rules(10), (20, Source::Api));
     check("waits-other", rules(30), (30, Source::File));
+}
+
+#[test]
+fn what_ended_while_nobody_served_does_not_come_back() {
+    let directory = Directory::new("ended");
+    let store = directory.begin(&rules(10));
+    let until = Some(Moment::at(1500));
+    store
+        .change(ask(Wish::Overlay(weights(50), until)))
+        .unwrap();
+    store.change(overlay(force(false))).unwrap();
+    drop(store);
+    // It begins at 2000.
+    let store = directory.begin(&rules(10));
+    assert_eq!(
+        (in_force(&store), store.current().layers.overlays.len()),
+        (10, 1)
+    );
+    let what = "start with the file's rules, after version 3, without weights:s that has ended";
+    assert_eq!(store.history()[0].what, what);
 }
