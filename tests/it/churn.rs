@@ -110,8 +110,13 @@ impl Load {
         let mut versions = self.versions.lock();
         let rules = rules(stable, candidate, weight);
         let wish = Wish::Base(Box::new(rules));
-        let done = self.shared.store.change(Ask::own(wish, self.shared.origin.today()));
-        let snapshot = done.expect("without a condition there is no conflict").snapshot;
+        let done = self
+            .shared
+            .store
+            .change(Ask::own(wish, self.shared.origin.today()));
+        let snapshot = done
+            .expect("without a condition there is no conflict")
+            .snapshot;
         versions.insert(snapshot.version, (snapshot, weight));
     }
 }
