@@ -27,6 +27,8 @@ mod client;
 mod collector;
 #[path = "it/commands.rs"]
 mod commands;
+#[path = "it/ctl.rs"]
+mod ctl;
 #[path = "it/drain.rs"]
 mod drain;
 #[path = "it/engines.rs"]

@@ -110,8 +110,8 @@ mod tests {
         check(
             "engine: {}\ndefault_engine: stable\nengines:\n  stable: { kind: vllm, url: 'http://a', typo: 1 }\n",
             &[
-                "a.yaml:1:1: rules: unknown key \"engine\"; allowed: seed, engines, default_engine, splits, routes, metrics, tracing; did you mean \"engines\"?",
-                "a.yaml:4:41: rules.engines.stable: unknown key \"typo\"",
+                "a.yaml:1:1: rules: unknown key \"engine\"; allowed: engines, default_engine, splits, routes, traffic, trace; did you mean \"engines\"?",
+                "a.yaml:4:42: rules.engines.stable: unknown key \"typo\"; allowed: kind, url, grpc, tag, set, usage, headers, api_key_file, tls, host, timeouts, pool, health",
             ],
         );
         check("a: [\n", &["a.yaml:2:1: x"]);

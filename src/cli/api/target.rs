@@ -99,11 +99,14 @@ impl FromStr for Target {
             .strip_prefix('[')
             .and_then(|host| host.strip_suffix(']'));
         let usual = if is_secure { 443 } else { 80 };
-        let port = match authority.port() {
-            Some(port) => port.as_str().parse().map_err(|_| refused())?,
-            // `host:` has a port that is none.
-            None if authority.as_str().ends_with(':') => return Err(refused()),
-            None => usual,
+        // `Authority` knows no port that is none, such as that of `host:`.
+        let port = match authority.as_str().strip_prefix(host) {
+            Some("") => usual,
+            Some(rest) => {
+                let port = rest.strip_prefix(':').map(str::parse);
+                port.and_then(Result::ok).ok_or_else(refused)?
+            }
+            None => return Err(refused()),
         };
         Ok(Target::Net {
             host: literal.unwrap_or(host).to_owned(),
@@ -148,6 +151,7 @@ mod tests {
             "http://a:1/v1",
             "http://a:1/?q",
             "http://a:99999",
+            "http://a:",
             "unix:run/greylag.sock",
         ] {
             let refused = text.parse::<Target>().unwrap_err();
