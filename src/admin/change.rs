@@ -154,6 +154,7 @@ pub struct Changed {
     diff: Diff,
     /// The overlays that have no place any more, and are gone.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
     dropped: Vec<Dropped>,
     /// Whether it outlives the process; absent where there is no state file.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -79,6 +79,7 @@ struct Whole<'a> {
     diff: &'a Diff,
     /// The overlays that it had no place for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
     dropped: Vec<Dropped>,
     /// The base, secrets hidden.
     rules: Rules,

@@ -200,6 +200,7 @@ pub struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     column: Option<usize>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
     problems: Vec<Item<'a>>,
 }
 

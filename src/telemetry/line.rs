@@ -96,6 +96,7 @@ struct Line<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     engine_status: Option<u16>,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
     tunnel: bool,
     outcome: &'static str,
     end: &'static str,
@@ -132,6 +133,7 @@ struct Line<'a> {
     #[schemars(with = "Vec<(f64, u32)>")]
     timeline: Events<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(default)]
     later_gaps: Vec<(f64, u32)>,
 }
 
@@ -194,6 +196,7 @@ struct Tokens<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     unmetered: Option<&'static str>,
     #[serde(skip_serializing_if = "is_zero")]
+    #[schemars(default)]
     bad_events: u64,
 }
 

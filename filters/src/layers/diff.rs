@@ -21,9 +21,11 @@ pub struct Diff {
     pub changes: Vec<Difference>,
     /// How many more differ than are listed.
     #[serde(skip_serializing_if = "is_zero")]
+    #[schemars(default)]
     pub more: usize,
     /// Whether what is in another order than before is all, or part, of the change: of splits the first that fits decides.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
+    #[schemars(default)]
     pub reordered: bool,
 }
 
