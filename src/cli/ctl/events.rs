@@ -41,13 +41,16 @@ pub struct Wanted {
 /// How the command ends.
 pub async fn show(fleet: &Fleet, wanted: &Wanted) -> Result<(), Exit> {
     let teller = Teller::of(fleet);
-    let one = async |api: &Api| match wanted.follow {
-        true => follow(api, wanted, &teller).await,
-        false => {
-            let mut last = wanted.after.clone().unwrap_or_else(|| "0".to_owned());
-            read(api, &mut last, false, Some(&teller))
-                .await
-                .map_err(Why::ended)
+    let one = async |api: &Api| {
+        let reader = Reader {
+            api,
+            last: wanted.after.clone().unwrap_or_else(|| "0".to_owned()),
+            was_there: false,
+        };
+        match (wanted.follow, &wanted.after) {
+            (true, Some(_)) => reader.follow(&teller).await,
+            (true, None) => reader.at_the_end().await?.follow(&teller).await,
+            (false, _) => reader.all(&teller).await,
         }
     };
     teller.follow(one).await
@@ -69,71 +72,87 @@ impl Why {
     }
 }
 
-async fn follow(api: &Api, wanted: &Wanted, teller: &Teller<'_>) -> Result<(), Ended> {
-    let mut last = wanted.after.clone().unwrap_or_else(|| "0".to_owned());
-    if wanted.after.is_none() {
-        // Where those to come begin, so that none is missed should the connection be lost before the first.
-        read(api, &mut last, false, None)
-            .await
-            .map_err(Why::ended)?;
-    }
-    let mut pause = PAUSES.0;
-    let mut was_there = false;
-    loop {
-        let before = last.clone();
-        let why = match read(api, &mut last, true, Some(teller)).await {
-            // It ends when the Greylag does.
-            Ok(()) => Failure::odd(api, "its events ended"),
-            Err(Why::Lost(failure)) if was_there || wanted.after.is_none() => failure,
-            Err(why) => return Err(why.ended()),
-        };
-        was_there = true;
-        teller.lost(api, &why);
-        if last != before {
-            pause = PAUSES.0;
-        }
-        sleep(pause).await;
-        pause = (pause * 2).min(PAUSES.1);
-    }
+// Reads the events of one Greylag.
+struct Reader<'a> {
+    api: &'a Api,
+    // the id of the event that came last
+    last: String,
+    // whether there was a stream before
+    was_there: bool,
 }
 
-// Reads events until they end; those that came are told, and `last` is behind them.
-async fn read(
-    api: &Api,
-    last: &mut String,
-    goes_on: bool,
-    teller: Option<&Teller<'_>>,
-) -> Result<(), Why> {
-    let id = last.as_str();
-    let ask = Ask::get("/v1/events").query("follow", (!goes_on).then_some("false"));
-    let ask = match HeaderValue::try_from(id) {
-        Ok(value) => ask.field(HeaderName::from_static("last-event-id"), value),
-        // What is no field is refused as an id.
-        Err(_) => ask.query("after", Some(id)),
-    };
-    let lost = |fault| Why::Lost(Failure::unanswered(api, fault));
-    let mut stream = match api.stream(ask).await.map_err(lost)? {
-        Streamed::Stream(stream) => stream,
-        Streamed::Answer(answer) => {
-            return Err(Why::Ended(Ended::Failed(Failure::refused(api, &answer))));
-        }
-    };
-    if let Some(teller) = teller {
-        teller.found(api);
+impl Reader<'_> {
+    async fn all(mut self, teller: &Teller<'_>) -> Result<(), Ended> {
+        self.read(false, Some(teller)).await.map_err(Why::ended)
     }
-    let mut lines = Lines::default();
-    while let Some(bytes) = stream.next().await.map_err(lost)? {
-        for event in lines.feed(&bytes) {
-            let event = event.map_err(|why| Why::Ended(Ended::Failed(Failure::odd(api, why))))?;
-            if let Some(id) = &event.id {
-                last.clone_from(id);
+
+    // Behind all that is kept: where those to come begin, so that none is missed should the connection be lost before the first.
+    async fn at_the_end(mut self) -> Result<Self, Ended> {
+        self.read(false, None).await.map_err(Why::ended)?;
+        Ok(self)
+    }
+
+    async fn follow(mut self, teller: &Teller<'_>) -> Result<(), Ended> {
+        let mut pause = PAUSES.0;
+        loop {
+            let before = self.last.clone();
+            let why = match self.read(true, Some(teller)).await {
+                // It ends when the Greylag does.
+                Ok(()) => Failure::odd(self.api, "its events ended"),
+                Err(Why::Lost(failure)) if self.was_there => failure,
+                Err(why) => return Err(why.ended()),
+            };
+            teller.lost(self.api, &why);
+            if self.last != before {
+                pause = PAUSES.0;
             }
-            if let Some(teller) = teller {
-                teller.tell(api, &line(&event)).map_err(Why::Ended)?;
-            }
+            sleep(pause).await;
+            pause = (pause * 2).min(PAUSES.1);
         }
     }
-    Ok(())
+
+    // Reads events until they end; those that came are told.
+    async fn read(&mut self, goes_on: bool, teller: Option<&Teller<'_>>) -> Result<(), Why> {
+        let api = self.api;
+        let lost = |fault| Why::Lost(Failure::unanswered(api, fault));
+        let mut stream = match api.stream(self.asked(goes_on)).await.map_err(lost)? {
+            Streamed::Stream(stream) => stream,
+            // Others take the places while one is away.
+            Streamed::Answer(answer) if answer.status == 429 && self.was_there => {
+                return Err(Why::Lost(Failure::refused(api, &answer)));
+            }
+            Streamed::Answer(answer) => {
+                return Err(Why::Ended(Ended::Failed(Failure::refused(api, &answer))));
+            }
+        };
+        self.was_there = true;
+        if let Some(teller) = teller {
+            teller.found(api);
+        }
+        let mut lines = Lines::default();
+        while let Some(bytes) = stream.next().await.map_err(lost)? {
+            for event in lines.feed(&bytes) {
+                let odd = |why| Why::Ended(Ended::Failed(Failure::odd(api, why)));
+                let event = event.map_err(odd)?;
+                if let Some(id) = &event.id {
+                    self.last.clone_from(id);
+                }
+                if let Some(teller) = teller {
+                    teller.tell(api, &line(&event)).map_err(Why::Ended)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn asked(&self, goes_on: bool) -> Ask {
+        let ask = Ask::get("/v1/events").query("follow", (!goes_on).then_some("false"));
+        match HeaderValue::try_from(self.last.as_str()) {
+            Ok(id) => ask.field(HeaderName::from_static("last-event-id"), id),
+            // What is no field is refused as an id.
+            Err(_) => ask.query("after", Some(&self.last)),
+        }
+    }
 }
 
 fn line(event: &Event) -> Line {
