@@ -254,7 +254,7 @@ fn rules_are_put_from_whatever_holds_them_and_read_as_check_reads_them() {
     for arguments in [&["rules", "get"][..], &["--json", "rules", "get"]] {
         let file = File::new(&fine(ctl(&admin, arguments)));
         let out = fine(ctl(&admin, &["rules", "diff", file.path()]));
-        assert!(out.contains("nothing differs"), "{out}");
+        assert!(out.contains("what is in force does not differ"), "{out}");
     }
 
     let text = whole(70).replace("kind: vllm", "kind: vlm");

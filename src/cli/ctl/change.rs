@@ -190,7 +190,7 @@ pub fn differences(diff: Option<&Value>) -> Vec<String> {
         lines.push("  the order is another".to_owned());
     }
     if lines.is_empty() {
-        lines.push("  nothing differs".to_owned());
+        lines.push("  what is in force does not differ".to_owned());
     }
     lines
 }
@@ -242,7 +242,7 @@ mod tests {
             it is not in the state file, and is gone when the process ends; `status` says why";
         assert_eq!(changes(&changed), expected);
         let dry = json!({ "version": 3, "hash": "ab", "dry_run": true, "diff": { "changes": [] } });
-        let expected = "nothing was changed; it would be version 3, hash ab\n  nothing differs";
+        let expected = "nothing was changed; it would be version 3, hash ab\n  what is in force does not differ";
         assert_eq!(changes(&dry), expected);
     }
 
