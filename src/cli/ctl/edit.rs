@@ -36,12 +36,15 @@ pub async fn edit(fleet: &Fleet, editor: &str, terms: &Terms) -> Result<(), Exit
         failure.exit()
     };
     let (text, tag) = begin(api).await.map_err(ended)?;
-    let file = Draft::write(&text).map_err(|failure| ended(failure))?;
-    let kept = |exit: Exit| {
+    let file = Draft::write(&text).map_err(ended)?;
+    let say_kept = || {
         complain(&format_args!(
-            "what was edited is kept: {0}\nmend it, then: greylag ctl rules put {0}",
+            "what was edited is kept: {0}\nto send it: greylag ctl rules put {0}",
             file.path.display()
         ));
+    };
+    let kept = |exit: Exit| {
+        say_kept();
         exit
     };
     if let Err(failure) = run(editor, &file.path) {
@@ -73,7 +76,7 @@ pub async fn edit(fleet: &Fleet, editor: &str, terms: &Terms) -> Result<(), Exit
     match fleet.each(put).await {
         // A dry run has put nothing in force.
         Ok(()) if terms.dry_run => {
-            kept(Exit::Input);
+            say_kept();
             Ok(())
         }
         Ok(()) => {
