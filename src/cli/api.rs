@@ -4,6 +4,7 @@
 //! why there is none. One connection a request, and a deadline for each. A token is sent as a field of a head and shown nowhere.
 
 mod ask;
+mod fault;
 mod link;
 mod target;
 
@@ -19,6 +20,7 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 pub use ask::Ask;
+pub use fault::Fault;
 pub use link::Trust;
 pub use target::Target;
 
@@ -62,35 +64,6 @@ pub enum Streamed {
     Stream(Stream),
     /// Why there is none.
     Answer(Answer),
-}
-
-/// Why there is no answer.
-#[derive(Debug, thiserror::Error)]
-pub enum Fault {
-    /// There is no connection, or it broke.
-    #[error("{name} cannot be reached: {why}")]
-    Unreachable {
-        /// Who was asked.
-        name: String,
-        /// What the system said.
-        why: String,
-    },
-    /// Nothing came in time.
-    #[error("{name} did not answer within {}", humantime::format_duration(*.patience))]
-    Silent {
-        /// Who was asked.
-        name: String,
-        /// How long was waited.
-        patience: Duration,
-    },
-    /// What came is no answer of HTTP, or too long.
-    #[error("{name} did not answer in HTTP: {why}")]
-    Nonsense {
-        /// Who was asked.
-        name: String,
-        /// What is wrong with it.
-        why: String,
-    },
 }
 
 // Moves the bytes of a connection, for as long as somebody reads them.
@@ -172,7 +145,7 @@ impl Api {
         let connected = link::connect(&self.target, &self.trust).await;
         let socket = connected.map_err(|error| Fault::unreachable(&name, &error))?;
         let shaken = http1::handshake(TokioIo::new(socket)).await;
-        let (mut sender, connection) = shaken.map_err(|error| Fault::of(&name, &error))?;
+        let (mut sender, connection) = shaken.map_err(|error| Fault::unreachable(&name, &error))?;
         // What breaks there is seen by whoever waits for the answer.
         let driver = Driver(tokio::spawn(async { drop(connection.await) }));
         let mut request = ask.request();
@@ -184,7 +157,7 @@ impl Api {
             fields.insert(AUTHORIZATION, token.clone());
         }
         let answer = sender.send_request(request).await;
-        let answer = answer.map_err(|error| Fault::of(&name, &error))?;
+        let answer = answer.map_err(|error| Fault::broken(&name, &error))?;
         let (head, body) = answer.into_parts();
         let stream = Stream {
             body,
@@ -220,7 +193,7 @@ impl Stream {
             let Some(frame) = frame.await else {
                 return Ok(None);
             };
-            let frame = frame.map_err(|error| Fault::of(&self.name, &error))?;
+            let frame = frame.map_err(|error| Fault::broken(&self.name, &error))?;
             // Trailers say nothing here.
             if let Ok(bytes) = frame.into_data() {
                 return Ok(Some(bytes));
@@ -240,26 +213,6 @@ impl Stream {
             body.extend_from_slice(&bytes);
         }
         Ok(body)
-    }
-}
-
-impl Fault {
-    fn unreachable(name: &str, why: &dyn std::fmt::Display) -> Fault {
-        Fault::Unreachable {
-            name: name.to_owned(),
-            why: why.to_string(),
-        }
-    }
-
-    fn of(name: &str, error: &hyper::Error) -> Fault {
-        let name = name.to_owned();
-        // hyper says what, and the error beneath it why.
-        let cause = std::error::Error::source(error);
-        let why = cause.map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"));
-        match error.is_parse() {
-            true => Fault::Nonsense { name, why },
-            false => Fault::Unreachable { name, why },
-        }
     }
 }
 

@@ -199,6 +199,19 @@ fn each_way_to_fail_has_its_exit_code() {
         70,
         "the answer is not JSON",
     );
+    let fake = Fake::saying("");
+    let unsure = "broke off: ";
+    check(ctl(&[fake.address], &["lift", "a"]), 69, unsure);
+    let (_, _, err) = ctl(&[fake.address], &["lift", "a"]);
+    assert!(err.contains("whether it was done is not known"), "{err}");
+    let full = format!(
+        "{} ctl completions bash >/dev/full",
+        env!("CARGO_BIN_EXE_greylag")
+    );
+    let full = std::process::Command::new("/bin/sh")
+        .args(["-c", &full])
+        .status();
+    assert_eq!(full.unwrap().code(), Some(74));
     let fake = Fake::saying("SSH-2.0-OpenSSH_9\r\n\r\n");
     check(ctl(&[fake.address], &["status"]), 70, "makes no sense");
 }

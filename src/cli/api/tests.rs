@@ -70,7 +70,8 @@ async fn what_is_no_answer_is_told_apart_from_none() {
     ] {
         let (api, _asked) = answering(cut).await;
         let fault = api.get("/").await.unwrap_err();
-        assert!(matches!(fault, Fault::Unreachable { .. }), "{fault}");
+        assert!(matches!(fault, Fault::Broken { .. }), "{fault}");
+        assert!(fault.was_asked());
     }
     let nobody = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let api = Api::at(nobody.local_addr().unwrap());

@@ -84,7 +84,7 @@ pub async fn make(
         .query("reason", terms.reason.as_deref())
         .query("until", until)
         .expecting(terms.if_match.as_ref());
-    let heard = hear(api, ask).await?;
+    let heard = hear(api, ask).await.map_err(Failure::of_change)?;
     let changed = &heard.value;
     let hash = changed.get("hash").and_then(Value::as_str);
     let hash = hash.ok_or_else(|| Failure::odd(api, "it names no hash of the rules"))?;

@@ -53,20 +53,37 @@ pub enum Failure {
 
 const START: &str =
     "is it running? A pod's is reached by `kubectl port-forward POD 9901`; --admin says where";
+const SECURE: &str = "is it running, and do --ca, --cert and --key fit? --admin says where";
 const SOCKET: &str =
     "is it running, and does its configuration name this socket? --admin says where";
 
+const UNSURE: &str = "whether it was done is not known: `greylag ctl history` shows what was";
+
 impl Failure {
+    /// The same, of something that was to change.
+    pub fn of_change(self) -> Failure {
+        match self {
+            Failure::Unanswered { fault, .. } if fault.was_asked() => Failure::Unanswered {
+                fault,
+                hint: UNSURE,
+            },
+            other => other,
+        }
+    }
+
     /// No answer came.
     pub fn unanswered(api: &Api, fault: Fault) -> Failure {
         let name = api.name();
-        match (fault, api.target()) {
-            (Fault::Nonsense { why, .. }, _) => Failure::Odd { name, why },
-            (fault, Target::Net { .. }) => Failure::Unanswered { fault, hint: START },
-            (fault, Target::Unix(_)) => Failure::Unanswered {
-                fault,
-                hint: SOCKET,
-            },
+        let hint = match api.target() {
+            Target::Net {
+                is_secure: true, ..
+            } => SECURE,
+            Target::Net { .. } => START,
+            Target::Unix(_) => SOCKET,
+        };
+        match fault {
+            Fault::Nonsense { why, .. } => Failure::Odd { name, why },
+            fault => Failure::Unanswered { fault, hint },
         }
     }
 

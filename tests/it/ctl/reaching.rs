@@ -71,7 +71,9 @@ fn an_api_behind_tls_is_asked_by_those_who_trust_it_and_show_who_they_are() {
     ] {
         let (code, _, err) = ask(more);
         assert_eq!(code, Some(69), "{err}");
-        assert!(err.contains("cannot be reached: "), "{err}");
+        // What it hears of it depends on how fast the other side hangs up.
+        assert!(err.starts_with(&admin), "{err}");
+        assert!(err.contains("do --ca, --cert and --key fit?"), "{err}");
     }
     let (code, _, err) = ask(&["--cert", cert]);
     assert_eq!(code, Some(64), "{err}");
