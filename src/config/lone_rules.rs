@@ -114,6 +114,22 @@ mod tests {
                 "a.yaml:4:42: rules.engines.stable: unknown key \"typo\"; allowed: kind, url, grpc, tag, set, usage, headers, api_key_file, tls, host, timeouts, pool, health",
             ],
         );
-        check("a: [\n", &["a.yaml:2:1: x"]);
+        check("a: [\n", &["a.yaml:1:4: unclosed bracket '['"]);
+        check(
+            "default_engine: stable\nengines:\n\tstable: {}\n",
+            &["a.yaml:3:1: found a tab in the indentation; YAML is indented by spaces"],
+        );
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn whatever_is_read_gives_rules_or_names_the_file(
+            text in "(engines|rules|default_engine|: |\\{|\\}|\n|  |- |a|---|%|\"|\\[|\\]|#|\\|){0,24}",
+        ) {
+            if let Err(fault) = Config::read_rules(&text, "a.yaml") {
+                let fault = fault.to_string();
+                proptest::prop_assert!(fault.lines().all(|line| line.starts_with("a.yaml:")), "{}", fault);
+            }
+        }
     }
 }
