@@ -15,6 +15,7 @@ const USUAL: &str = "http://127.0.0.1:9901";
 
 /// Which Greylags, and who asks.
 #[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Which Greylags")]
 pub struct Whom {
     /// Where an admin API is: http://HOST:PORT, https://HOST:PORT or unix:/PATH; several times, or with commas, for several. Default: http://127.0.0.1:9901
     #[arg(
