@@ -5,6 +5,7 @@
 
 pub mod api;
 mod check;
+mod ctl;
 pub mod demo;
 mod events;
 mod meter;
@@ -51,6 +52,8 @@ enum Command {
     Meter(meter::Args),
     /// Show what Greylag does, on two simulated engines, in a minute
     Demo(demo::Args),
+    /// Look at running Greylags, and change what they do
+    Ctl(Box<ctl::Args>),
     /// Be an engine: vLLM's API without a model
     Sim(Box<greylag_sim::Args>),
 }
@@ -61,18 +64,26 @@ enum Command {
 enum Exit {
     /// The command line is not understood (`EX_USAGE`).
     Usage = 64,
+    /// The input was refused (`EX_DATAERR`).
+    Input = 65,
+    /// Greylag cannot be reached, or does not answer (`EX_UNAVAILABLE`).
+    Unavailable = 69,
     /// A command did not do what it is for (`EX_SOFTWARE`).
     Failed = 70,
     /// An address cannot be listened on, a file cannot be opened (`EX_OSERR`).
     System = 71,
     /// What was made cannot be written (`EX_IOERR`).
     Output = 74,
+    /// Others were faster, or too many, or it takes longer: another try may do (`EX_TEMPFAIL`).
+    TryLater = 75,
+    /// Whoever asks may not (`EX_NOPERM`).
+    Denied = 77,
     /// The configuration cannot be used (`EX_CONFIG`).
     Config = 78,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 ended well, 64 usage, 70 the command failed, 71 an address or a file cannot be opened, \
-74 output cannot be written, 78 configuration, 128 + N ended at once by a second signal N";
+const EXIT_CODES: &str = "Exit codes: 0 ended well, 64 usage, 65 the input was refused, 69 Greylag cannot be reached, 70 the command failed, \
+71 an address or a file cannot be opened, 74 output cannot be written, 75 try again, 77 not allowed, 78 configuration, 128 + N ended at once by a second signal N";
 
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> ExitCode {
@@ -108,6 +119,7 @@ impl Command {
                 complain(&what);
                 Exit::Failed
             }),
+            Command::Ctl(args) => ctl::ctl(&args),
             Command::Sim(args) => sim::sim(&args),
         };
         done.map_or_else(ExitCode::from, |()| ExitCode::SUCCESS)
@@ -145,9 +157,13 @@ mod tests {
     fn exit_codes_are_those_that_the_help_names() {
         for exit in [
             Exit::Usage,
+            Exit::Input,
+            Exit::Unavailable,
             Exit::Failed,
             Exit::System,
             Exit::Output,
+            Exit::TryLater,
+            Exit::Denied,
             Exit::Config,
         ] {
             let code = exit as u8;

@@ -8,6 +8,7 @@ mod canonical;
 mod check;
 mod environment;
 mod leaf;
+mod lone_rules;
 mod nearest;
 mod origin;
 mod otlp;

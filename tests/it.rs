@@ -29,6 +29,8 @@ mod collector;
 mod commands;
 #[path = "it/contention.rs"]
 mod contention;
+#[path = "it/ctl.rs"]
+mod ctl;
 #[path = "it/drain.rs"]
 mod drain;
 #[path = "it/engines.rs"]

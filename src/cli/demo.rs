@@ -12,7 +12,7 @@ use greylag_sim::{Engine, Load, Settings};
 use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 
-use super::api::Api;
+use super::api::{Api, Ask, Fault};
 use super::runtime;
 use crate::app::App;
 use crate::config::Config;
@@ -164,14 +164,16 @@ fn introduce(app: &App, client: std::net::SocketAddr) {
 // Moves the split as a release engineer would: by the admin API, on the condition that nobody else has moved it.
 async fn move_split(app: &App) -> Result<(), String> {
     let api = Api::at(app.admin);
-    let current = api.get("/v1/rules").await?;
+    let told = |fault: Fault| fault.to_string();
+    let current = api.get("/v1/rules").await.map_err(told)?;
     let tag = current
         .header("etag")
-        .ok_or("the rules came without an ETag")?
-        .to_owned();
+        .and_then(|tag| tag.parse().ok())
+        .ok_or("the rules came without an ETag")?;
     let mut rules: serde_json::Value = current.json()?;
     rules["splits"][0]["weights"] = json!({ "stable": 50, "candidate": 50 });
-    let put = api.put("/v1/rules", &rules, Some(&tag)).await?;
+    let put = Ask::put("/v1/rules", rules.to_string()).expecting(Some(&tag));
+    let put = api.ask(put).await.map_err(told)?;
     if put.status != 200 {
         return Err(format!(
             "PUT /v1/rules was answered {}: {}",

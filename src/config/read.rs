@@ -116,7 +116,7 @@ impl Config {
 }
 
 // What is wrong, and what else could be read where that is the rules alone.
-type Failed = (Fault, Option<Box<Config>>);
+pub(super) type Failed = (Fault, Option<Box<Config>>);
 
 fn attempt(text: &str, name: &str, environment: &Environment) -> Result<Config, Failed> {
     let whole = |fault: Fault| (fault, None);
@@ -154,7 +154,7 @@ fn attempt(text: &str, name: &str, environment: &Environment) -> Result<Config, 
 }
 
 impl Survey {
-    fn failed(self, name: &str) -> Failed {
+    pub(super) fn failed(self, name: &str) -> Failed {
         let rest = self.rest.filter(|rest| {
             let of_rules = |finding: &Finding| is_of_other_rules(finding, &rest.rules);
             self.findings.iter().all(of_rules)
@@ -183,7 +183,7 @@ fn text_of(path: &Path) -> Result<String, Fault> {
 }
 
 // What serde makes of the text, if it is one document.
-fn parse(text: &str, name: &str) -> Result<Result<Config, serde_saphyr::Error>, Fault> {
+pub(super) fn parse(text: &str, name: &str) -> Result<Result<Config, serde_saphyr::Error>, Fault> {
     // Said before the first document is found to be half a configuration.
     if let Some(line) = second_document(text) {
         let what = wording::SECOND_DOCUMENT.to_owned();
@@ -217,7 +217,11 @@ fn overridden(
 }
 
 // The text as a tree, or why it is none: what stopped the first reader, if that is known.
-fn planted(first: Option<&serde_saphyr::Error>, text: &str, name: &str) -> Result<Tree, Fault> {
+pub(super) fn planted(
+    first: Option<&serde_saphyr::Error>,
+    text: &str,
+    name: &str,
+) -> Result<Tree, Fault> {
     if let Some(error @ serde_saphyr::Error::Eof { .. }) = first {
         let place = error.location().map(tree::place);
         return Err(malformed(name, place, survey::general(error).what));
