@@ -9,6 +9,7 @@ mod check;
 mod environment;
 mod leaf;
 mod nearest;
+mod observed;
 mod origin;
 mod otlp;
 mod read;

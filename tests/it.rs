@@ -55,6 +55,8 @@ mod h2;
 mod hand;
 #[path = "it/harness.rs"]
 mod harness;
+#[path = "it/health.rs"]
+mod health;
 #[path = "it/hops.rs"]
 mod hops;
 #[path = "it/http2.rs"]
