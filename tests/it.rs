@@ -63,6 +63,8 @@ mod hops;
 mod http2;
 #[path = "it/identity.rs"]
 mod identity;
+#[path = "it/image.rs"]
+mod image;
 #[path = "it/injection.rs"]
 mod injection;
 #[path = "it/killed.rs"]
