@@ -69,6 +69,8 @@ mod image;
 mod injection;
 #[path = "it/killed.rs"]
 mod killed;
+#[path = "it/kubernetes.rs"]
+mod kubernetes;
 #[path = "it/layers.rs"]
 mod layers;
 #[path = "it/leaving.rs"]
