@@ -61,7 +61,7 @@ class Stages:
     def debian(self, image, root):
         """A bare Debian of the release that an image such as rust:1.95.0-bookworm names."""
         version, _, release = image.partition(":")[2].partition("-")
-        found = subprocess.run(["rustc", "--version"], check=True, capture_output=True, text=True).stdout.split()[1]
+        found = self.rust("--version").split()[1]
         if found != version:
             raise SystemExit(f"prove: the Dockerfile builds with Rust {version}, found {found} on this machine")
         if self.base:
@@ -72,9 +72,8 @@ class Stages:
         shutil.copy("/etc/resolv.conf", root / "etc/resolv.conf")
         for folder in ("proc", "dev"):
             run("mount", "--rbind", f"/{folder}", root / folder)
-        sysroot = subprocess.run(["rustc", "--print", "sysroot"], check=True, capture_output=True, text=True)
         bound = {
-            "usr/local/toolchain": sysroot.stdout.strip(),
+            "usr/local/toolchain": self.rust("--print", "sysroot"),
             "usr/local/cargo/registry": Path(os.environ.get("CARGO_HOME", Path.home() / ".cargo")) / "registry",
         }
         for place, source in bound.items():
@@ -84,6 +83,11 @@ class Stages:
         (root / "usr/local/cargo/bin").mkdir(exist_ok=True)
         for tool in ("cargo", "rustc"):
             (root / "usr/local/cargo/bin" / tool).symlink_to(f"/usr/local/toolchain/bin/{tool}")
+
+    def rust(self, *asked):
+        # There, since rust-toolchain.toml says which one it is.
+        said = subprocess.run(["rustc", *asked], check=True, capture_output=True, text=True, cwd=self.context.root)
+        return said.stdout.strip()
 
     def run(self, root, at, command, arguments):
         environment = {
