@@ -3,7 +3,7 @@
 #   docker build --tag greylag:0.1.0 .
 #   docker run --read-only --volume "$PWD/config:/etc/greylag:ro" greylag:0.1.0 run --config /etc/greylag/canary.yaml
 #
-# PROFILE=demo builds in a fraction of the time and runs somewhat slower. `image/prove` runs these stages without Docker.
+# PROFILE=demo builds faster what runs somewhat slower. `image/prove` runs these stages without Docker.
 
 # The version is the one of rust-toolchain.toml.
 FROM rust:1.95.0-bookworm AS build
