@@ -8,6 +8,7 @@ mod check;
 mod ctl;
 pub mod demo;
 mod events;
+mod health;
 mod meter;
 mod run;
 mod schema;
@@ -48,6 +49,8 @@ enum Command {
         #[arg(long)]
         log: bool,
     },
+    /// Say whether a running Greylag is well: exit code 0, or 1
+    Health(health::Args),
     /// Say what the meter makes of a recorded answer
     Meter(meter::Args),
     /// Show what Greylag does, on two simulated engines, in a minute
@@ -62,6 +65,8 @@ enum Command {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Exit {
+    /// What was asked for is not well: what a container's health check has to say.
+    Unwell = 1,
     /// The command line is not understood (`EX_USAGE`).
     Usage = 64,
     /// The input was refused (`EX_DATAERR`).
@@ -82,7 +87,7 @@ enum Exit {
     Config = 78,
 }
 
-const EXIT_CODES: &str = "Exit codes: 0 ended well, 64 usage, 65 the input was refused, 69 Greylag cannot be reached, 70 the command failed, \
+const EXIT_CODES: &str = "Exit codes: 0 ended well, 1 not well (health), 64 usage, 65 the input was refused, 69 Greylag cannot be reached, 70 the command failed, \
 71 an address or a file cannot be opened, 74 output cannot be written, 75 try again, 77 not allowed, 78 configuration, 128 + N ended at once by a second signal N";
 
 impl From<Exit> for ExitCode {
@@ -114,6 +119,7 @@ impl Command {
             Command::Run { config } => return run::run(&config).unwrap_or_else(ExitCode::from),
             Command::Check { file } => check::check(&file),
             Command::Schema { log } => schema::schema(log),
+            Command::Health(args) => health::health(&args),
             Command::Meter(args) => meter::meter(&args),
             Command::Demo(args) => demo::run(&args).map_err(|what| {
                 complain(&what);
@@ -156,6 +162,7 @@ mod tests {
     #[test]
     fn exit_codes_are_those_that_the_help_names() {
         for exit in [
+            Exit::Unwell,
             Exit::Usage,
             Exit::Input,
             Exit::Unavailable,

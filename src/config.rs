@@ -10,6 +10,7 @@ mod environment;
 mod leaf;
 mod lone_rules;
 mod nearest;
+mod observed;
 mod origin;
 mod otlp;
 mod read;

@@ -57,16 +57,22 @@ mod h2;
 mod hand;
 #[path = "it/harness.rs"]
 mod harness;
+#[path = "it/health.rs"]
+mod health;
 #[path = "it/hops.rs"]
 mod hops;
 #[path = "it/http2.rs"]
 mod http2;
 #[path = "it/identity.rs"]
 mod identity;
+#[path = "it/image.rs"]
+mod image;
 #[path = "it/injection.rs"]
 mod injection;
 #[path = "it/killed.rs"]
 mod killed;
+#[path = "it/kubernetes.rs"]
+mod kubernetes;
 #[path = "it/layers.rs"]
 mod layers;
 #[path = "it/leaving.rs"]

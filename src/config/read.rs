@@ -173,7 +173,7 @@ fn is_of_other_rules(finding: &Finding, rules: &Rules) -> bool {
     (path == "rules" || path.starts_with("rules.")) && !is_defaults
 }
 
-fn text_of(path: &Path) -> Result<String, Fault> {
+pub(super) fn text_of(path: &Path) -> Result<String, Fault> {
     let name = path.display().to_string();
     let bytes = std::fs::read(path).map_err(|error| Fault::Unreadable {
         path: name.clone(),
@@ -239,7 +239,7 @@ pub(super) fn planted(
     })
 }
 
-fn malformed(name: &str, place: Option<Place>, what: String) -> Fault {
+pub(super) fn malformed(name: &str, place: Option<Place>, what: String) -> Fault {
     Fault::Malformed {
         path: name.to_owned(),
         place: prefix(place),

@@ -20,7 +20,8 @@ fn greylag(arguments: &[&str]) -> Command {
     command
 }
 
-fn output(arguments: &[&str]) -> (Option<i32>, String, String) {
+/// The same without variables.
+pub fn output(arguments: &[&str]) -> (Option<i32>, String, String) {
     with(arguments, &[])
 }
 
@@ -160,7 +161,14 @@ fn a_command_line_that_is_not_understood_ends_with_64() {
     }
     let (code, out, err) = output(&["--help"]);
     assert_eq!((code, err.as_str()), (Some(0), ""));
-    for part in ["run", "check", "schema", "sim", "78 configuration"] {
+    for part in [
+        "run",
+        "check",
+        "schema",
+        "health",
+        "sim",
+        "78 configuration",
+    ] {
         assert!(out.contains(part), "{part} is not in {out}");
     }
     let (code, out, _) = output(&["--version"]);
