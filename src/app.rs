@@ -30,11 +30,12 @@ use crate::observe::drain::Drain;
 use crate::relay::cut::Registry;
 use crate::relay::sequences::Sequences;
 use crate::relay::{Shared, Worker};
-use crate::side::{FOLLOWERS, Sides};
+use crate::side::{CHANGERS, FOLLOWERS, Sides};
 use crate::stall::Pulse;
 use crate::store::Store;
 use crate::store::begin::Beginning;
 use crate::store::file::{Looked, RulesFile};
+use crate::store::hex;
 use crate::store::state::StateFile;
 use crate::store::tend::tend;
 use crate::telemetry::Telemetry;
@@ -201,6 +202,7 @@ impl App {
             shared: self.shared.clone(),
             seats: self.seats.clone(),
             ready: self.ready.clone(),
+            changers: Arc::new(Semaphore::new(CHANGERS)),
             followers: Arc::new(Semaphore::new(FOLLOWERS)),
             file: self.file.clone(),
         };
@@ -227,6 +229,8 @@ impl App {
                     _ = ending.wait_for(|ending| *ending) => {}
                 }
             });
+            // A disk that hangs must not keep the process.
+            runtime.shutdown_timeout(LAST);
         })
     }
 
@@ -282,6 +286,10 @@ fn begin(config: &Config, origin: &Origin) -> io::Result<Store> {
     let beginning = Beginning {
         rules: &config.rules,
         is_usable: config.bad_rules.is_empty(),
+        file: match &config.origin {
+            Some(origin) if !config.bad_rules.is_empty() => origin.text(),
+            Some(_) | None => hex(config.rules.hash()),
+        },
         state: state.transpose()?,
         at: origin.today(),
         boot: origin.boot(),

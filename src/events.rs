@@ -123,7 +123,7 @@ impl Events {
             .map_or(kept.last + 1, |event| event.number);
         let events = kept.events.iter();
         After {
-            missed: oldest.saturating_sub(number + 1),
+            missed: oldest.saturating_sub(number.saturating_add(1)),
             events: events
                 .filter(|event| event.number > number)
                 .cloned()
@@ -159,6 +159,13 @@ mod tests {
         assert_eq!(numbers(&events.after(1003)), [1004, 1005]);
         assert_eq!(events.after(1003).missed, 0);
         assert_eq!(numbers(&events.after(1005)), [0; 0]);
+        assert_eq!(
+            (
+                events.after(u64::MAX).missed,
+                numbers(&events.after(u64::MAX)).len()
+            ),
+            (0, 0)
+        );
     }
 
     #[test]

@@ -30,6 +30,9 @@ const PATIENCE: Duration = Duration::from_secs(150);
 /// So many may follow events at a time.
 pub const FOLLOWERS: usize = 64;
 
+/// So many change rules at a time; the next ones wait.
+pub const CHANGERS: usize = 4;
+
 /// What those who are asked here look at.
 #[derive(Debug, Clone)]
 pub struct Sides {
@@ -39,6 +42,8 @@ pub struct Sides {
     pub seats: Arc<Seats>,
     /// Whether the listeners accept and no end has begun.
     pub ready: Arc<AtomicBool>,
+    /// The turns of those who change rules.
+    pub changers: Arc<Semaphore>,
     /// The places of those who follow events.
     pub followers: Arc<Semaphore>,
     /// The configuration file, if there is one.

@@ -9,14 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use greylag_filters::layers::Layers;
 use greylag_filters::rules::engine::Engine;
-use greylag_filters::rules::{Address, EngineId, Name, Problem, Ruleset};
+use greylag_filters::rules::{Address, EngineId, Problem, Ruleset};
 use greylag_filters::split;
-use schemars::JsonSchema;
-use serde::Serialize;
 
 use crate::events::Events;
 use crate::store::Source;
-use crate::switch::{self, Switch};
+use crate::switch::{Kind, Panel, Switch};
 use crate::upstream::{ApiKey, Speaks, Target};
 
 /// A numbered, compiled, immutable set of rules, with what is needed to reach its engines.
@@ -38,19 +36,10 @@ pub struct Snapshot {
     pub source: Source,
     // one for each of `rules.written().splits`, in their order
     splits: Vec<Decided>,
-    // the same: whether callers may choose; none where they never can
+    /// What can be turned off at once.
+    pub switches: Panel,
+    // one for each split: whether callers may choose; none where they never can
     force: Vec<Option<Arc<Switch>>>,
-}
-
-/// A switch that was turned, as it is told of.
-#[derive(Debug, JsonSchema, Serialize)]
-pub struct Turned {
-    /// Which kind of thing it is.
-    pub kind: switch::Kind,
-    /// Of which name.
-    pub name: String,
-    /// Whether it is on now.
-    pub on: bool,
 }
 
 // What one split has decided since the snapshot was published.
@@ -87,62 +76,6 @@ impl Snapshot {
     pub fn force_is_on(&self, split: usize) -> bool {
         let switch = self.force.get(split).and_then(Option::as_ref);
         switch.is_some_and(|switch| switch.is_on())
-    }
-
-    /// Turns the switches as these rules say, once they are in force in the place of those before. What these rules do not have
-    /// goes off, for exchanges that keep the ones before.
-    pub fn settle(&self, before: &Snapshot) -> Vec<Turned> {
-        let mut turned = Vec::new();
-        let mut turn = |name: &Name, switch: &Switch, on: bool| {
-            if switch.turn(on) {
-                turned.push(Turned {
-                    kind: switch.kind,
-                    name: name.as_str().to_owned(),
-                    on,
-                });
-            }
-        };
-        for (name, force, switch) in self.switches() {
-            turn(name, switch, force.on);
-        }
-        for (name, _, switch) in before.switches() {
-            if !self
-                .switches()
-                .any(|(_, _, other)| Arc::ptr_eq(other, switch))
-            {
-                turn(name, switch, false);
-            }
-        }
-        turned
-    }
-
-    /// Turns off all that disturbs exchanges; what was on.
-    pub fn reset(&self) -> Vec<Turned> {
-        let mut off = Vec::new();
-        for (name, _, switch) in self.switches() {
-            if switch.kind.disturbs() && switch.turn(false) {
-                off.push(Turned {
-                    kind: switch.kind,
-                    name: name.as_str().to_owned(),
-                    on: false,
-                });
-            }
-        }
-        off
-    }
-
-    // The splits that callers can choose in, each with what the rules say of that and its switch.
-    fn switches(&self) -> impl Iterator<Item = (&Name, &split::Force, &Arc<Switch>)> {
-        let splits = self.rules.written().splits.iter().zip(&self.force);
-        splits.filter_map(|(split, switch)| {
-            Some((&split.name, split.force.as_ref()?, switch.as_ref()?))
-        })
-    }
-
-    fn switch(&self, split: &Name) -> Option<Arc<Switch>> {
-        let mut switches = self.switches();
-        let (_, _, switch) = switches.find(|(name, _, _)| *name == split)?;
-        Some(switch.clone())
     }
 
     /// Counts what a split, by its place in the rules, has decided; its name.
@@ -232,16 +165,17 @@ impl Snapshot {
             name: Arc::from(split.name.as_str()),
             taken: (0..engines).map(|_| AtomicU64::new(0)).collect(),
         };
+        let switches = Panel::of(rules.written(), before.map(|before| &before.switches));
         let switch = |split: &split::Rule| {
-            let force = split.force.as_ref()?;
-            let known = before.and_then(|before| before.switch(&split.name));
-            Some(known.unwrap_or_else(|| Arc::new(Switch::new(switch::Kind::Force, force.on))))
+            let switch = switches.switch(Kind::Force, split.name.as_str());
+            switch.cloned()
         };
         Ok(Snapshot {
             version,
             layers,
             source,
             force: rules.written().splits.iter().map(switch).collect(),
+            switches,
             splits: rules.written().splits.iter().map(decided).collect(),
             rules,
             targets,

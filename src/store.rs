@@ -6,146 +6,46 @@
 
 pub mod begin;
 pub mod file;
-mod history;
+pub mod history;
 mod ledger;
 pub mod state;
 mod tags;
 pub mod tend;
+mod wish;
 
-use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
-use greylag_filters::layers::{Change, Diff, OverlayId, Unfit};
-use greylag_filters::rules::{Problem, Rules};
+use arc_swap::{ArcSwap, ArcSwapOption};
+use greylag_filters::layers::{Diff, Unfit};
+use greylag_filters::rules::Rules;
 use greylag_filters::units::Moment;
 use parking_lot::Mutex;
-use schemars::JsonSchema;
-use serde::Serialize;
 use tokio::sync::Notify;
 
 use crate::events::{Events, Kind};
-use crate::snapshot::{Snapshot, Turned};
-use history::Told;
+use crate::snapshot::Snapshot;
+use crate::switch::Turned;
 pub use history::{Entry, Shown};
+use history::{History, Told};
 use ledger::{Ledger, Wished};
 pub use tags::EntityTags;
+pub use wish::{Ask, Author, Done, OWN_NAME, Refused, Source, Wish};
 
 /// Holds the snapshot in force and publishes new ones.
 #[derive(Debug)]
 pub struct Store {
     current: ArcSwap<Snapshot>,
-    // Changing is read-compare-write; readers never take this lock.
+    history: ArcSwap<History>,
+    // what the state file should say and does not, and why
+    unsaved: ArcSwapOption<String>,
+    state_path: Option<PathBuf>,
+    // Changing is read-compare-write, and waits for the disk. Those who read never take this lock.
     ledger: Mutex<Ledger>,
     published: Notify,
     // Tells this process's versions from those of the process before it.
     boot: u64,
     events: Arc<Events>,
-}
-
-/// Where a base came from.
-#[derive(Debug, Clone, Copy, JsonSchema, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Source {
-    /// The configuration file.
-    File,
-    /// The API.
-    Api,
-    /// Nowhere: the default engine alone, since the file's rules could not be used at the start.
-    PassThrough,
-}
-
-/// Who changes rules, and why.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Author {
-    /// The name: a token's, or what stands for one.
-    pub name: String,
-    /// Why, in the author's words.
-    pub reason: Option<String>,
-}
-
-/// What somebody wants changed.
-#[derive(Debug)]
-pub enum Wish {
-    /// These rules for a base.
-    Base(Box<Rules>),
-    /// These rules for a base, since the configuration file has them now.
-    File(Box<Rules>),
-    /// This on top of the base, until then.
-    Overlay(Change, Option<Moment>),
-    /// No longer this overlay.
-    Lift(OverlayId),
-    /// The layers of this version.
-    Restore(u64),
-    /// No longer what should have ended by now.
-    Expire,
-}
-
-/// A wish, with what goes with it.
-#[derive(Debug)]
-pub struct Ask {
-    /// What is wanted.
-    pub wish: Wish,
-    /// By whom.
-    pub author: Author,
-    /// Only if this is in force (`If-Match`).
-    pub expected: Option<EntityTags>,
-    /// When.
-    pub at: Moment,
-}
-
-/// What became of a wish.
-#[derive(Debug)]
-pub struct Done {
-    /// What is in force, or would be.
-    pub snapshot: Arc<Snapshot>,
-    /// What has changed of the rules in force.
-    pub diff: Diff,
-    /// The overlays that have no place any more, and are gone.
-    pub dropped: Vec<Unfit>,
-    /// Whether it outlives the process; none where there is no state file, or nothing was changed.
-    pub is_saved: Option<bool>,
-}
-
-/// Why a wish was refused.
-#[derive(Debug)]
-pub enum Refused {
-    /// The rules in force are not those the caller had edited.
-    Conflict {
-        /// The entity tag of the rules in force.
-        current: String,
-    },
-    /// The rules do not compile, or the overlay does not fit; all problems at once.
-    Problems(Vec<Problem>),
-    /// There is no such overlay.
-    NoOverlay,
-    /// The history does not have this version.
-    NoVersion,
-}
-
-/// Who writes of himself.
-pub const OWN_NAME: &str = "greylag";
-
-impl Author {
-    /// Greylag itself.
-    pub fn own(reason: Option<String>) -> Author {
-        Author {
-            name: OWN_NAME.to_owned(),
-            reason,
-        }
-    }
-}
-
-impl Ask {
-    /// A wish of Greylag's own, which nobody has to answer for.
-    pub fn own(wish: Wish, at: Moment) -> Ask {
-        Ask {
-            wish,
-            author: Author::own(None),
-            expected: None,
-            at,
-        }
-    }
 }
 
 impl Store {
@@ -166,28 +66,27 @@ impl Store {
 
     /// The last versions, newest first.
     pub fn history(&self) -> Vec<Arc<Entry>> {
-        self.ledger.lock().history.entries().cloned().collect()
+        self.history.load().entries().cloned().collect()
     }
 
     /// One of the last versions.
     pub fn version(&self, version: u64) -> Option<Arc<Entry>> {
-        self.ledger.lock().history.entry(version).cloned()
+        self.history.load().entry(version).cloned()
     }
 
-    /// Whether these are the rules that the configuration file had when it could be used last.
+    /// Whether these are the rules that the configuration file had when it could be used last. Waits for changes.
     pub fn is_files(&self, rules: &Rules) -> bool {
-        self.ledger.lock().file == Some(rules.hash())
+        self.ledger.lock().file == hex(rules.hash())
     }
 
     /// Whether an overlay that is in force should have ended by now.
     pub fn has_ended(&self, now: Moment) -> bool {
-        let layers = &self.current.load().layers;
-        layers.overlays.iter().any(|one| one.has_ended(now))
+        self.current.load().layers.ended(now).next().is_some()
     }
 
     /// What the state file should say and does not, and why.
-    pub fn unsaved(&self) -> Option<String> {
-        self.ledger.lock().unsaved.clone()
+    pub fn unsaved(&self) -> Option<Arc<String>> {
+        self.unsaved.load_full()
     }
 
     /// What would become of a wish; nothing is changed.
@@ -221,7 +120,7 @@ impl Store {
             ledger.waiting = None;
         }
         // What is in force must be what the next process finds, so it is written first.
-        let is_saved = ledger.save(&next.snapshot);
+        let is_saved = self.save(&mut ledger, &next.snapshot);
         let told = Told {
             at: ask.at,
             author: ask.author,
@@ -230,7 +129,7 @@ impl Store {
             dropped: next.dropped.clone(),
         };
         let snapshot = Arc::new(next.snapshot);
-        self.publish(&mut ledger, &snapshot, told);
+        self.publish(&snapshot, told);
         Ok(Done {
             snapshot,
             diff: next.diff,
@@ -239,10 +138,15 @@ impl Store {
         })
     }
 
-    fn publish(&self, ledger: &mut Ledger, next: &Arc<Snapshot>, told: Told) {
-        let before = self.current.swap(next.clone());
-        let turned = next.settle(&before);
-        let entry = ledger.history.note(next, told);
+    fn publish(&self, next: &Arc<Snapshot>, told: Told) {
+        let before = self.current();
+        // What goes off does so before the rules that say it are seen, and what goes on after.
+        let mut turned = next.switches.turn_off(&before.switches);
+        self.current.store(next.clone());
+        turned.extend(next.switches.turn_on(&before.switches));
+        let mut history = History::clone(&self.history.load());
+        let entry = history.note(next, told);
+        self.history.store(Arc::new(history));
         entry.log();
         self.events.tell(Kind::Version, &entry.shown());
         for switch in turned {
@@ -251,11 +155,29 @@ impl Store {
         self.published.notify_waiters();
     }
 
-    /// Turns off all that disturbs exchanges, for those that run too; what was on.
+    // Whether what is in force outlives the process; none where it never does.
+    fn save(&self, ledger: &mut Ledger, next: &Snapshot) -> Option<bool> {
+        let path = self.state_path.as_ref()?.display();
+        match ledger.save(next)? {
+            Ok(()) => {
+                if self.unsaved.swap(None).is_some() {
+                    tracing::info!(name: "greylag.state.written_again", %path, "the state file is up to date again");
+                }
+                Some(true)
+            }
+            Err(error) => {
+                let why = Arc::new(format!("{path}: {error}"));
+                if self.unsaved.swap(Some(why)).is_none() {
+                    tracing::error!(name: "greylag.state.not_written", %path, %error, "the state file cannot be written: what was changed is in force, and would be lost with the process");
+                }
+                Some(false)
+            }
+        }
+    }
+
+    /// Turns off all that disturbs exchanges, for those that run too; what was on. Waits for nobody's change.
     pub fn reset(&self) -> Vec<Turned> {
-        // Not while rules are published, which turn switches as they say.
-        let _ledger = self.ledger.lock();
-        let off = self.current().reset();
+        let off = self.current().switches.reset();
         for turned in &off {
             self.events.tell(Kind::Switch, turned);
         }
@@ -263,17 +185,15 @@ impl Store {
     }
 
     /// Where what is set through the API is kept, if it is.
-    pub fn state_path(&self) -> Option<String> {
-        let ledger = self.ledger.lock();
-        let state = ledger.state.as_ref()?;
-        Some(state.path().display().to_string())
+    pub fn state_path(&self) -> Option<&PathBuf> {
+        self.state_path.as_ref()
     }
 
-    /// Writes the state file once more, should it not have been possible before.
+    /// Writes the state file once more, should it not have been possible before. Waits for the disk.
     pub fn save_again(&self) {
         let mut ledger = self.ledger.lock();
-        if ledger.unsaved.is_some() {
-            ledger.save(&self.current());
+        if self.unsaved.load().is_some() {
+            self.save(&mut ledger, &self.current());
         }
     }
 
@@ -301,7 +221,7 @@ impl Store {
             layers,
             source,
             file,
-        } = ledger.wished(ask, &before)?;
+        } = ledger.wished(ask, &before, &self.history.load())?;
         let asked = match &ask.wish {
             Wish::Overlay(change, _) => Some(change.id()),
             _ => None,
@@ -346,34 +266,7 @@ struct Next {
     diff: Diff,
     dropped: Vec<Unfit>,
     // the hash of the file's rules, where they are news
-    file: Option<Option<u64>>,
-}
-
-impl Wish {
-    // What it is, for people.
-    fn what(&self, before: &Snapshot, next: &Snapshot, at: Moment) -> String {
-        match self {
-            Wish::Base(_) => "rules replaced".to_owned(),
-            Wish::File(_) if next.source == Source::Api => {
-                "the file can be used again, and is the one that these rules were put on".to_owned()
-            }
-            Wish::File(_) => "the configuration file has new rules".to_owned(),
-            Wish::Overlay(change, _) => change.what(),
-            Wish::Lift(id) => format!("overlay {id} lifted"),
-            Wish::Restore(version) => format!("version {version} restored"),
-            Wish::Expire => format!("ended: {}", before.layers.ended(at)),
-        }
-    }
-}
-
-impl fmt::Display for Source {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Source::File => "file",
-            Source::Api => "api",
-            Source::PassThrough => "pass_through",
-        })
-    }
+    file: Option<String>,
 }
 
 /// A hash of rules as it is shown.

@@ -3,11 +3,15 @@
 //! In: a word from the API, a timer or a check. Out: whether it is on, at the moment at which it would act. A switch is shared by all
 //! snapshots whose rules have it, so an exchange that keeps old rules sees it too, and who waits on its account is woken.
 
+mod panel;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use schemars::JsonSchema;
 use serde::Serialize;
 use tokio::sync::Notify;
+
+pub use panel::{Panel, Turned};
 
 /// What a switch turns on and off.
 #[derive(Debug, Clone, Copy, JsonSchema, PartialEq, Eq, Serialize)]

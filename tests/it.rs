@@ -31,6 +31,8 @@ mod commands;
 mod contention;
 #[path = "it/ctl.rs"]
 mod ctl;
+#[path = "it/disk.rs"]
+mod disk;
 #[path = "it/drain.rs"]
 mod drain;
 #[path = "it/engines.rs"]

@@ -79,11 +79,10 @@ impl Layers {
         self
     }
 
-    /// The ids of the overlays whose end has come, with commas between them; empty if there is none.
-    pub fn ended(&self, now: Moment) -> String {
-        let ended = self.overlays.iter().filter(|one| one.has_ended(now));
-        let ids: Vec<String> = ended.map(|one| one.change.id().to_string()).collect();
-        ids.join(", ")
+    /// The ids of the overlays whose end has come.
+    pub fn ended(&self, now: Moment) -> impl Iterator<Item = OverlayId> {
+        let ended = self.overlays.iter().filter(move |one| one.has_ended(now));
+        ended.map(|one| one.change.id())
     }
 
     /// The same layers without the overlays that `is_gone` names.
@@ -105,7 +104,24 @@ impl Layers {
     /// # Errors
     /// All problems of the base.
     pub fn compile(&self) -> Result<Compiled, Vec<Problem>> {
-        let mut rules = compile(&self.base)?;
+        let rules = compile(&self.base)?;
+        let mut written = self.base.clone();
+        let applied = |one: &Overlay| one.change.apply(&mut written);
+        // Nearly always all fit.
+        if self
+            .overlays
+            .iter()
+            .map(applied)
+            .all(|applied| applied.is_ok())
+            && let Ok(rules) = compile(&written)
+        {
+            let unfit = Vec::new();
+            return Ok(Compiled { rules, unfit });
+        }
+        Ok(self.one_by_one(rules))
+    }
+
+    fn one_by_one(&self, mut rules: Ruleset) -> Compiled {
         let mut unfit = Vec::new();
         for overlay in &self.overlays {
             let mut written = rules.written().clone();
@@ -121,7 +137,7 @@ impl Layers {
                 }),
             }
         }
-        Ok(Compiled { rules, unfit })
+        Compiled { rules, unfit }
     }
 }
 

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::Method;
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
 use greylag_filters::tries::Tries;
 use parking_lot::Mutex;
 
 use super::guard::Turned;
-use super::problem::{Code, start};
+use super::problem::{Code, Problem, start};
 use super::who::Who;
 use crate::side::{Connection, Sides};
 
@@ -68,19 +68,36 @@ pub async fn write(
     next: Next,
 ) -> Response {
     let asked = Asked::of(&request);
-    let response = next.run(request).await;
-    let is_turned = response.extensions().get::<Turned>().is_some();
-    let is_trial = response.extensions().get::<Trial>().is_some();
-    if is_turned {
-        if audit.has_room(&connection) {
-            asked.refused(&connection, &response);
-        }
-    } else if asked.changes && !response.status().is_success() {
-        asked.refused(&connection, &response);
-    } else if asked.changes && !is_trial {
-        asked.changed(&connection, &response);
+    if !asked.changes {
+        let response = next.run(request).await;
+        return audit.told(&asked, &connection, response);
     }
-    response
+    // It goes on, and is told of, though its caller leaves.
+    let work = async move {
+        let response = next.run(request).await;
+        audit.told(&asked, &connection, response)
+    };
+    match tokio::spawn(work).await {
+        Ok(response) => response,
+        Err(_) => Problem::new(Code::Internal, "the request was not finished").into_response(),
+    }
+}
+
+impl Audit {
+    fn told(&self, asked: &Asked, connection: &Connection, response: Response) -> Response {
+        let is_turned = response.extensions().get::<Turned>().is_some();
+        let is_trial = response.extensions().get::<Trial>().is_some();
+        if is_turned {
+            if self.has_room(connection) {
+                asked.refused(connection, &response);
+            }
+        } else if asked.changes && !response.status().is_success() {
+            asked.refused(connection, &response);
+        } else if asked.changes && !is_trial {
+            asked.changed(connection, &response);
+        }
+        response
+    }
 }
 
 // So much of a request as is written.

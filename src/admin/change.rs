@@ -52,9 +52,14 @@ pub const TERMS: &[Param] = &[DRY_RUN, WHY];
 pub const OVERLAY_TERMS: &[Param] = &[DRY_RUN, WHY, UNTIL];
 
 /// What may become of every change.
-pub const PROBLEMS: &[Code] = &[Code::Conflict, Code::InvalidRules];
+pub const PROBLEMS: &[Code] = &[Code::Conflict, Code::InvalidRules, Code::Internal];
 /// What may become of a change of something that has a name.
-pub const NAMED_PROBLEMS: &[Code] = &[Code::Conflict, Code::InvalidRules, Code::NotFound];
+pub const NAMED_PROBLEMS: &[Code] = &[
+    Code::Conflict,
+    Code::InvalidRules,
+    Code::NotFound,
+    Code::Internal,
+];
 
 /// What somebody said beside what is wanted.
 #[derive(Debug)]
@@ -203,10 +208,15 @@ pub async fn make(sides: &Sides, who: &Who, terms: Terms, wish: Wish) -> Result<
         expected: terms.expected,
         at: terms.now,
     };
-    let store = sides.shared.store.clone();
-    let work = move || match is_dry {
-        true => store.try_out(&ask),
-        false => store.change(ask),
+    // Few at a time: each waits for the disk on a thread of its own.
+    let turn = sides.changers.clone().acquire_owned().await;
+    let shared = sides.shared.clone();
+    let work = move || {
+        let _turn = turn;
+        match is_dry {
+            true => shared.store.try_out(&ask),
+            false => shared.store.change(ask),
+        }
     };
     // A panic in there would have been told of; what it leaves is as it was, or one version more.
     let done = tokio::task::spawn_blocking(work)
@@ -233,7 +243,9 @@ fn counted(sides: &Sides, done: &Result<Done, Refused>) {
     let result = match done {
         Ok(_) => "ok",
         Err(Refused::Conflict { .. }) => "conflict",
-        Err(Refused::Problems(_) | Refused::NoOverlay | Refused::NoVersion) => "invalid",
+        Err(Refused::Problems(_) | Refused::NoOverlay | Refused::NoVersion | Refused::Nothing) => {
+            "invalid"
+        }
     };
     sides.shared.telemetry.metrics.reloaded(result);
 }
@@ -273,6 +285,7 @@ fn refused(refused: Refused) -> Problem {
             ),
         ),
         Refused::Problems(problems) => invalid(problems),
+        Refused::Nothing => invalid(Vec::new()),
         Refused::NoOverlay => Problem::new(
             Code::NotFound,
             "there is no such overlay; /v1/overlays lists them",

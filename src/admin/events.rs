@@ -67,7 +67,7 @@ async fn follow(
     let (from, is_other) = match seen.as_deref() {
         None => (events.newest(), false),
         Some("0") => (0, false),
-        Some(id) => read_id(id, boot)?,
+        Some(id) => read_id(id, boot, events.newest())?,
     };
     let follower = Follower {
         _seat: sides
@@ -92,19 +92,19 @@ async fn follow(
 }
 
 // An id is the process's number and the event's: `1f3a-17`. Those of another process are no longer known, so all that is kept follows.
-fn read_id(id: &str, boot: u64) -> Result<(u64, bool), Problem> {
+fn read_id(id: &str, boot: u64, newest: u64) -> Result<(u64, bool), Problem> {
     let read = || {
         let (process, number) = id.split_once('-')?;
         let process = u64::from_str_radix(process, 16).ok()?;
         Some((process, number.parse().ok()?))
     };
     match read() {
-        Some((process, number)) if process == boot => Ok((number, false)),
-        Some((_, _)) => Ok((0, true)),
-        None => {
+        Some((process, number)) if process == boot && number <= newest => Ok((number, false)),
+        Some((process, _)) if process != boot => Ok((0, true)),
+        Some(_) | None => {
             let found = start(id);
             Err(query::bad(format!(
-                "after: found {found:?}, allowed are the id of an event and 0"
+                "after, or Last-Event-ID: found {found:?}, allowed are the id of an event and 0"
             )))
         }
     }

@@ -18,10 +18,8 @@ use super::problem::{Code, Problem, start};
 use super::query::{self, Pairs, Param, ParamKind};
 use super::who::Who;
 use crate::side::Sides;
+use crate::store::history::MOST;
 use crate::store::{Entry, Shown, Wish};
-
-/// The versions that the history keeps.
-const MOST: usize = 100;
 
 const LIMIT: Param = Param {
     name: "limit",

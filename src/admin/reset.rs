@@ -17,7 +17,7 @@ use super::problem::Problem;
 use super::query::{self, Pairs};
 use super::who::Who;
 use crate::side::Sides;
-use crate::snapshot::Turned;
+use crate::switch::Turned;
 
 /// What can be asked of it.
 pub fn operations() -> Vec<Operation> {

@@ -130,12 +130,8 @@ impl Split {
             share: f64::from(weight.get()) / f64::from(sum.max(1)),
             effective_share: decided.get(tag(name)).copied(),
         });
-        let lies_on = |change: &Change| match change {
-            Change::Weights(weights) => weights.split == rule.name,
-            Change::Force(force) => force.split == rule.name,
-        };
         let overlays = snapshot.layers.overlays.iter();
-        let overlays = overlays.filter(|one| lies_on(&one.change));
+        let overlays = overlays.filter(|one| one.change.split() == Some(&rule.name));
         Split {
             name: rule.name.as_str().to_owned(),
             engines: engines.collect(),

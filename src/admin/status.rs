@@ -8,7 +8,7 @@ use axum::response::IntoResponse;
 use axum::routing::get;
 use greylag_filters::layers::Latch;
 use greylag_filters::units::Moment;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 
 use super::change;
@@ -64,7 +64,7 @@ struct Layers<'a> {
     /// What lies on it.
     overlays: Vec<overlays::Shown>,
     /// What gates did and nobody has cleared; there are no gates.
-    #[schemars(with = "Vec<String>")]
+    #[schemars(schema_with = "none")]
     latches: Vec<Latch>,
 }
 
@@ -96,6 +96,10 @@ struct Kept {
 struct Engine {
     name: String,
     state: &'static str,
+}
+
+fn none(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "array", "maxItems": 0 })
 }
 
 async fn status(
@@ -138,9 +142,9 @@ async fn status(
         state: shared.store.state_path().map(|path| {
             let why = shared.store.unsaved();
             Kept {
-                path,
+                path: path.display().to_string(),
                 saved: why.is_none(),
-                why,
+                why: why.map(|why| why.to_string()),
             }
         }),
         engines: engines.collect(),

@@ -4,10 +4,10 @@
 //! author of what they change. It never holds the token.
 
 use axum::extract::FromRequestParts;
-use axum::http::StatusCode;
 use axum::http::request::Parts;
 use greylag_filters::tokens::Role;
 
+use super::problem::{Code, Problem};
 use crate::side::Peer;
 
 /// Who asks.
@@ -37,11 +37,11 @@ impl Who {
 }
 
 impl<S: Sync> FromRequestParts<S> for Who {
-    type Rejection = StatusCode;
+    type Rejection = Problem;
 
     // The guard stands before every handler, so it is always there.
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Who, StatusCode> {
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Who, Problem> {
         let who = parts.extensions.get::<Who>().cloned();
-        who.ok_or(StatusCode::INTERNAL_SERVER_ERROR)
+        who.ok_or_else(|| Problem::new(Code::Internal, "nobody is known to ask"))
     }
 }

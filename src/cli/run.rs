@@ -13,6 +13,7 @@ use super::signals::Signals;
 use super::{Exit, complain, events, runtime};
 use crate::app::App;
 use crate::config::{Config, Environment};
+use crate::store::hex;
 
 /// Serves; returns the exit code of a process that has served.
 pub(super) fn run(file: &Path) -> Result<ExitCode, Exit> {
@@ -56,7 +57,7 @@ fn announce(app: &App, problems: &[String]) {
     tracing::info!(name: "greylag.admin.listening", address = %admin, "the admin API is here");
     tracing::info!(name: "greylag.observe.listening", address = %app.observe, "metrics and health are here");
     let snapshot = app.shared.store.current();
-    let hash = format!("{:016x}", snapshot.rules.hash());
+    let hash = hex(snapshot.rules.hash());
     let entry = app.shared.store.version(snapshot.version);
     let what = entry.as_ref().map_or("", |entry| &*entry.what);
     tracing::info!(name: "greylag.rules.in_force", version = snapshot.version, hash, what, "rules in force");

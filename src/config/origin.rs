@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value};
+use xxhash_rust::xxh3::xxh3_64;
 
 use super::{Config, Environment};
 use crate::files::Stamp;
@@ -16,6 +17,8 @@ pub struct Origin {
     pub stamp: Stamp,
     /// What the environment said instead.
     pub environment: Environment,
+    // of all that it says
+    text: u64,
     // all but the rules
     said: Map<String, Value>,
 }
@@ -23,6 +26,7 @@ pub struct Origin {
 impl Origin {
     pub(super) fn of(
         config: &Config,
+        text: &str,
         path: &Path,
         stamp: Stamp,
         environment: &Environment,
@@ -30,9 +34,15 @@ impl Origin {
         Origin {
             path: path.to_owned(),
             stamp,
+            text: xxh3_64(text.as_bytes()),
             environment: environment.clone(),
             said: beside_rules(config),
         }
+    }
+
+    /// What tells its text from others.
+    pub fn text(&self) -> String {
+        format!("text {:016x}", self.text)
     }
 
     /// The first keys under which another reading of the file says something else, rules aside.

@@ -61,7 +61,7 @@ impl Config {
         let stamp = stamp(path);
         let text = text_of(path)?;
         let config = Config::read_with(&text, &path.display().to_string(), environment)?;
-        Ok(config.of_file(path, stamp, environment))
+        Ok(config.of_file(&text, path, stamp, environment))
     }
 
     /// The same for a process that begins with it. Rules that cannot be used leave the default engine alone, where `on_bad_rules`
@@ -73,7 +73,7 @@ impl Config {
         let stamp = stamp(path);
         let text = text_of(path)?;
         match attempt(&text, &path.display().to_string(), environment) {
-            Ok(config) => Ok(config.of_file(path, stamp, environment)),
+            Ok(config) => Ok(config.of_file(&text, path, stamp, environment)),
             Err((fault, None)) => Err(fault),
             Err((fault, Some(config))) => {
                 let config = config.with(environment)?;
@@ -85,7 +85,7 @@ impl Config {
                             bad_rules,
                             ..config
                         };
-                        Ok(config.of_file(path, stamp, environment))
+                        Ok(config.of_file(&text, path, stamp, environment))
                     }
                     (OnBadRules::Exit | OnBadRules::PassThrough, _) => Err(fault),
                 }
@@ -109,8 +109,14 @@ impl Config {
         attempt(text, name, environment).map_err(|(fault, _)| fault)
     }
 
-    fn of_file(mut self, path: &Path, stamp: Stamp, environment: &Environment) -> Config {
-        self.origin = Some(Origin::of(&self, path, stamp, environment));
+    fn of_file(
+        mut self,
+        text: &str,
+        path: &Path,
+        stamp: Stamp,
+        environment: &Environment,
+    ) -> Config {
+        self.origin = Some(Origin::of(&self, text, path, stamp, environment));
         self
     }
 }

@@ -5,8 +5,8 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwap;
-use greylag_filters::layers::{Compiled, Diff, Layers};
+use arc_swap::{ArcSwap, ArcSwapOption};
+use greylag_filters::layers::{Compiled, Diff, Layers, Unfit};
 use greylag_filters::rules::{Problem, Rules};
 use greylag_filters::units::Moment;
 use parking_lot::Mutex;
@@ -15,7 +15,7 @@ use tokio::sync::Notify;
 use super::history::{History, Told};
 use super::ledger::Ledger;
 use super::state::{Found, Saved, StateFile};
-use super::{Author, Source, Store};
+use super::{Author, Source, Store, hex};
 use crate::events::Events;
 use crate::snapshot::Snapshot;
 
@@ -26,6 +26,8 @@ pub struct Beginning<'a> {
     pub rules: &'a Rules,
     /// Whether they are the file's.
     pub is_usable: bool,
+    /// What tells the file's rules from others: their hash, or something of a text that cannot be used.
+    pub file: String,
     /// Where what is set through the API is kept.
     pub state: Option<StateFile>,
     /// Now.
@@ -43,6 +45,7 @@ impl Store {
         Store::begin(Beginning {
             rules,
             is_usable: true,
+            file: hex(rules.hash()),
             state: None,
             at: Moment::at(0),
             boot,
@@ -53,85 +56,99 @@ impl Store {
     ///
     /// # Errors
     /// All problems of the rules, or of files that they name.
-    pub fn begin(beginning: Beginning<'_>) -> Result<Self, Vec<Problem>> {
-        let Beginning {
-            rules,
-            is_usable,
-            mut state,
-            at,
-            boot,
-        } = beginning;
-        let found = state.as_mut().map(StateFile::read);
+    pub fn begin(mut beginning: Beginning<'_>) -> Result<Self, Vec<Problem>> {
+        let found = beginning.state.as_mut().map(StateFile::read);
         let Found { saved, faults } = found.unwrap_or_default();
         for fault in faults {
             tracing::error!(name: "greylag.state.unusable", fault, "a state file cannot be used");
         }
         let events = Arc::new(Events::default());
-        let version = saved.as_ref().map_or(0, |saved| saved.version) + 1;
-        let make = |layers: Layers, source| match first(layers, source, at) {
-            Ok((compiled, layers)) => {
-                let layers = (Arc::new(layers), source);
-                let Compiled { rules, unfit } = compiled;
-                let snapshot = Snapshot::new(version, rules, layers, None, &events);
-                snapshot.map(|snapshot| (snapshot, unfit))
-            }
-            Err(problems) => Err(problems),
-        };
         let kept = saved.clone().unwrap_or_else(|| Saved::of(0));
-        let layers = |base: &Rules| Layers {
-            base: base.clone(),
-            overlays: kept.overlays.clone(),
-            latches: kept.latches.clone(),
-        };
-        let (snapshot, dropped) = if !is_usable {
-            make(layers(rules), Source::PassThrough)?
-        } else {
-            match kept
-                .base_on(rules.hash())
-                .map(|base| make(layers(base), Source::Api))
-            {
-                Some(Ok(made)) => made,
-                Some(Err(problems)) => {
-                    gone(state.as_mut(), &problems);
-                    make(layers(rules), Source::File)?
-                }
-                None => {
-                    if kept.base.is_some() {
-                        tracing::warn!(name: "greylag.state.base_gone", "the configuration file has other rules than when rules were set through the API: the file's are in force");
-                    }
-                    make(layers(rules), Source::File)?
-                }
-            }
-        };
-        let mut ledger = Ledger {
-            history: History::default(),
-            file: is_usable.then(|| rules.hash()),
-            waiting: (!is_usable).then_some(kept),
-            state,
-            unsaved: None,
-        };
-        ledger.save(&snapshot);
+        let First { snapshot, dropped } = beginning.first(&kept, &events)?;
         let told = Told {
-            at,
+            at: beginning.at,
             author: Author::own(None),
-            what: what(saved.as_ref(), snapshot.source, at),
+            what: what(saved.as_ref(), snapshot.source, beginning.at),
             diff: Diff::default(),
             dropped,
         };
         let snapshot = Arc::new(snapshot);
-        ledger.history.note(&snapshot, told).log_dropped();
-        Ok(Store {
-            current: ArcSwap::new(snapshot),
-            ledger: Mutex::new(ledger),
+        let mut history = History::default();
+        history.note(&snapshot, told).log_dropped();
+        let state_path = beginning
+            .state
+            .as_ref()
+            .map(|state| state.path().to_owned());
+        let store = Store {
+            current: ArcSwap::new(snapshot.clone()),
+            history: ArcSwap::from_pointee(history),
+            unsaved: ArcSwapOption::empty(),
+            state_path,
+            ledger: Mutex::new(Ledger {
+                file: beginning.file,
+                waiting: (snapshot.source == Source::PassThrough).then_some(kept),
+                state: beginning.state,
+            }),
             published: Notify::new(),
-            boot,
+            boot: beginning.boot,
             events,
+        };
+        store.save(&mut store.ledger.lock(), &snapshot);
+        Ok(store)
+    }
+}
+
+// The first snapshot, and what it has no place for.
+struct First {
+    snapshot: Snapshot,
+    dropped: Vec<Unfit>,
+}
+
+impl Beginning<'_> {
+    // What was put on this very file counts before it.
+    fn first(&mut self, kept: &Saved, events: &Arc<Events>) -> Result<First, Vec<Problem>> {
+        if let Some(base) = kept.base_on(&self.file) {
+            match self.make(base, Source::Api, kept, events) {
+                Ok(first) => return Ok(first),
+                Err(problems) => gone(self.state.as_mut(), &problems),
+            }
+        } else if kept.base.is_some() && self.is_usable {
+            tracing::warn!(name: "greylag.state.base_gone", "the configuration file has other rules than when rules were set through the API: the file's are in force");
+        }
+        let source = match self.is_usable {
+            true => Source::File,
+            false => Source::PassThrough,
+        };
+        self.make(self.rules, source, kept, events)
+    }
+
+    fn make(
+        &self,
+        base: &Rules,
+        source: Source,
+        kept: &Saved,
+        events: &Arc<Events>,
+    ) -> Result<First, Vec<Problem>> {
+        let layers = Layers {
+            base: base.clone(),
+            overlays: kept.overlays.clone(),
+            latches: kept.latches.clone(),
+        };
+        let (compiled, layers) = compiled(layers, source, self.at)?;
+        let layers = (Arc::new(layers), source);
+        Ok(First {
+            snapshot: Snapshot::new(kept.version + 1, compiled.rules, layers, None, events)?,
+            dropped: compiled.unfit,
         })
     }
 }
 
 // What lies on rules that stand in for others waits for those.
-fn first(layers: Layers, source: Source, at: Moment) -> Result<(Compiled, Layers), Vec<Problem>> {
+fn compiled(
+    layers: Layers,
+    source: Source,
+    at: Moment,
+) -> Result<(Compiled, Layers), Vec<Problem>> {
     let layers = layers.without(|one| one.has_ended(at));
     if source == Source::PassThrough {
         return Ok((Layers::of(layers.base.clone()).compile()?, layers));

@@ -99,20 +99,37 @@ impl RulesFile {
                 _ = look.tick() => false,
                 () = self.asked.notified() => true,
             };
-            let here = stamp(self.path());
-            let is_settled = here == std::mem::replace(&mut seen, here);
-            if !is_asked && (here == read || !is_settled) {
-                continue;
-            }
             let (file, store, at) = (self.clone(), store.clone(), now());
-            // Reading and compiling must not hold up the API.
-            let work = move || file.take(&store, at, here);
+            // Looking, reading and compiling must not hold up the API.
+            let work = move || file.look(&store, at, is_asked, read, seen);
+            let Ok((here, looked)) = tokio::task::spawn_blocking(work).await else {
+                tracing::error!(name: "greylag.rules.file_look_failed", file = %self.path().display(), "a look at the configuration file has failed: Greylag has made a mistake, and waits for the next change");
+                read = seen;
+                continue;
+            };
+            seen = here;
             // One that was written while it was read shows another stamp at the next look, or the same one twice.
-            if let Ok(Some(looked)) = tokio::task::spawn_blocking(work).await {
+            if let Some(looked) = looked {
                 read = here;
                 told(looked);
             }
         }
+    }
+
+    // The stamp that is there, and what came of it if it was read: it is another than the one that was `read` last, and the one
+    // that was `seen` last, so that nobody is writing it.
+    fn look(
+        &self,
+        store: &Store,
+        at: Moment,
+        is_asked: bool,
+        read: Stamp,
+        seen: Stamp,
+    ) -> (Stamp, Option<Looked>) {
+        let here = stamp(self.path());
+        let is_due = is_asked || (here != read && here == seen);
+        let looked = is_due.then(|| self.take(store, at, here)).flatten();
+        (here, looked)
     }
 
     // Puts its rules in force. None: it has changed meanwhile.
@@ -152,7 +169,12 @@ impl RulesFile {
                 Some(self.unusable(lines.collect()))
             }
             // Only what is asked on a condition, or by a name, is refused otherwise.
-            Err(Refused::Conflict { .. } | Refused::NoOverlay | Refused::NoVersion) => None,
+            Err(
+                Refused::Conflict { .. }
+                | Refused::NoOverlay
+                | Refused::NoVersion
+                | Refused::Nothing,
+            ) => None,
         }
     }
 

@@ -13,8 +13,10 @@ use serde::Serialize;
 use super::{Author, Source, hex};
 use crate::snapshot::Snapshot;
 
-/// So many versions are kept, and so many bytes of the rules that they begin with.
-const MOST: (usize, usize) = (100, 8 << 20);
+/// So many versions are kept.
+pub const MOST: usize = 100;
+/// So many bytes of the rules that they are made of.
+const BYTES: usize = 8 << 20;
 
 /// A version that was published.
 #[derive(Debug)]
@@ -112,7 +114,7 @@ pub struct Told {
 }
 
 /// The last versions.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct History {
     // oldest first
     entries: VecDeque<Arc<Entry>>,
@@ -137,7 +139,7 @@ impl History {
         });
         self.bytes += entry.weight;
         self.entries.push_back(entry.clone());
-        while self.entries.len() > MOST.0 || (self.bytes > MOST.1 && self.entries.len() > 1) {
+        while self.entries.len() > MOST || (self.bytes > BYTES && self.entries.len() > 1) {
             let Some(oldest) = self.entries.pop_front() else {
                 break;
             };

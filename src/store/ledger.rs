@@ -2,6 +2,8 @@
 //!
 //! In: a wish. Out: the layers that would come of it, and whether the process that comes after this one will find them.
 
+use std::io;
+
 use greylag_filters::layers::{Layers, Overlay};
 use greylag_filters::rules::Rules;
 use greylag_filters::units::Moment;
@@ -14,26 +16,28 @@ use crate::snapshot::Snapshot;
 /// All that is known beside what is in force.
 #[derive(Debug)]
 pub(super) struct Ledger {
-    pub(super) history: History,
-    // of the rules that the configuration file had when it could be used last; none while it never could
-    pub(super) file: Option<u64>,
+    // what tells the rules that the configuration file had when they were taken, or could not be, from others
+    pub(super) file: String,
     // what was kept for rules that are not in force, since the file could not be used at the start
     pub(super) waiting: Option<Saved>,
     pub(super) state: Option<StateFile>,
-    // what the state file should say and does not, since it could not be written
-    pub(super) unsaved: Option<String>,
 }
 
 /// What a wish makes of the layers in force.
 pub(super) struct Wished {
     pub(super) layers: Layers,
     pub(super) source: Source,
-    pub(super) file: Option<Option<u64>>,
+    pub(super) file: Option<String>,
 }
 
 impl Ledger {
     /// What would come of a wish.
-    pub(super) fn wished(&self, ask: &Ask, before: &Snapshot) -> Result<Wished, Refused> {
+    pub(super) fn wished(
+        &self,
+        ask: &Ask,
+        before: &Snapshot,
+        history: &History,
+    ) -> Result<Wished, Refused> {
         let same = |layers: Layers| Wished {
             layers,
             source: before.source,
@@ -62,31 +66,33 @@ impl Ledger {
                 None => Err(Refused::NoOverlay),
             },
             Wish::Restore(version) => {
-                let entry = self.history.entry(*version).ok_or(Refused::NoVersion)?;
+                let entry = history.entry(*version).ok_or(Refused::NoVersion)?;
                 Ok(self.restored(entry, layers, ask.at))
             }
+            Wish::Expire if layers.ended(ask.at).next().is_none() => Err(Refused::Nothing),
             Wish::Expire => Ok(same(layers.without(|one| one.has_ended(ask.at)))),
         }
     }
 
     // What waits for the file to be as it was comes back with it.
     fn of_file(&self, rules: &Rules, layers: Layers) -> Wished {
-        let hash = rules.hash();
-        let (base, source) = match self.waiting.as_ref().and_then(|saved| saved.base_on(hash)) {
+        let file = hex(rules.hash());
+        let waiting = self.waiting.as_ref();
+        let (base, source) = match waiting.and_then(|saved| saved.base_on(&file)) {
             Some(base) => (base.clone(), Source::Api),
             None => (rules.clone(), Source::File),
         };
         Wished {
             layers: Layers { base, ..layers },
             source,
-            file: Some(Some(hash)),
+            file: Some(file),
         }
     }
 
     // A latch stays: it is no one's to undo by the way. What should have ended since has ended.
     fn restored(&self, entry: &Entry, layers: Layers, at: Moment) -> Wished {
         let then = Layers::clone(&entry.layers);
-        let is_files = self.file == Some(then.base.hash());
+        let is_files = self.file == hex(then.base.hash());
         Wished {
             layers: Layers {
                 latches: layers.latches,
@@ -102,40 +108,28 @@ impl Ledger {
         }
     }
 
-    /// Whether what is in force outlives the process.
-    pub(super) fn save(&mut self, next: &Snapshot) -> Option<bool> {
+    /// Writes what is in force to the state file, if there is one.
+    pub(super) fn save(&mut self, next: &Snapshot) -> Option<io::Result<()>> {
         let saved = self.kept(next);
-        let state = self.state.as_mut()?;
-        match state.write(&saved) {
-            Ok(()) => {
-                if self.unsaved.take().is_some() {
-                    tracing::info!(name: "greylag.state.written_again", path = %state.path().display(), "the state file is up to date again");
-                }
-                Some(true)
-            }
-            Err(error) => {
-                let why = format!("{}: {error}", state.path().display());
-                if self.unsaved.replace(why).is_none() {
-                    tracing::error!(name: "greylag.state.not_written", path = %state.path().display(), %error, "the state file cannot be written: what was changed is in force, and would be lost with the process");
-                }
-                Some(false)
-            }
-        }
+        Some(self.state.as_mut()?.write(&saved))
     }
 
     fn kept(&self, next: &Snapshot) -> Saved {
         let layers = &next.layers;
+        let overlays = layers.overlays.iter();
+        let overlays = overlays.filter(|one| one.change.is_kept()).cloned();
+        let overlays: Vec<Overlay> = overlays.collect();
         match &self.waiting {
             // The file could not be used at the start: what was kept for it waits.
             Some(waiting) => Saved {
                 version: next.version,
-                overlays: layers.overlays.clone(),
+                overlays,
                 ..waiting.clone()
             },
             None => Saved {
-                file: self.file.map(hex),
+                file: Some(self.file.clone()),
                 base: (next.source == Source::Api).then(|| layers.base.clone()),
-                overlays: layers.overlays.clone(),
+                overlays,
                 latches: layers.latches.clone(),
                 ..Saved::of(next.version)
             },
@@ -144,9 +138,9 @@ impl Ledger {
 }
 
 impl Saved {
-    /// The base that counts before a file whose rules have this hash.
-    pub(super) fn base_on(&self, file: u64) -> Option<&Rules> {
-        let is_same = self.file.as_deref() == Some(hex(file).as_str());
+    /// The base that counts before a file of which this tells its rules from others.
+    pub(super) fn base_on(&self, file: &str) -> Option<&Rules> {
+        let is_same = self.file.as_deref() == Some(file);
         self.base.as_ref().filter(|_| is_same)
     }
 }

@@ -1,8 +1,8 @@
 //! The state file: what was set through the API, for the process that comes after this one.
 //!
 //! In: what is to be kept. Out: a file that is whole at any time, also when the process is killed while it is written: it is
-//! written beside, made durable and put in its place. The one before it is kept too. A file that cannot be used is moved aside and
-//! never overwritten. It holds secrets of rules, so nobody else may read it.
+//! written beside, made durable and put in its place. The one before it is kept too. A file that cannot be used is kept under
+//! another name, or else nothing is written. It holds secrets of rules, so nobody else may read it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
@@ -61,6 +61,8 @@ pub struct StateFile {
     path: PathBuf,
     // whether what is there could be read, or was written by this process
     is_sound: bool,
+    // whether what is there could not be kept, and so must stay
+    is_frozen: bool,
     // released when it is closed
     _lock: Option<Flock<File>>,
 }
@@ -84,7 +86,10 @@ impl StateFile {
             let what = format!("state_file: {}: {error}", path.display());
             io::Error::new(error.kind(), what)
         };
-        let lock = private(true).open(beside(path, "lock")).map_err(named)?;
+        let lock = private()
+            .truncate(false)
+            .open(beside(path, "lock"))
+            .map_err(named)?;
         let lock = match Flock::lock(lock, FlockArg::LockExclusiveNonblock) {
             Ok(lock) => Some(lock),
             Err((_, nix::errno::Errno::EWOULDBLOCK)) => {
@@ -99,6 +104,7 @@ impl StateFile {
         Ok(StateFile {
             path: path.to_owned(),
             is_sound: false,
+            is_frozen: false,
             _lock: lock,
         })
     }
@@ -108,7 +114,7 @@ impl StateFile {
         &self.path
     }
 
-    /// Reads it; where it cannot be used, the one before it. What cannot be used is kept aside.
+    /// Reads it; where it cannot be used, the one before it. What cannot be used is kept under another name.
     pub fn read(&mut self) -> Found {
         let mut faults = Vec::new();
         for path in [self.path.clone(), beside(&self.path, "before")] {
@@ -134,25 +140,30 @@ impl StateFile {
         }
     }
 
-    /// Keeps a copy of what is there, since what it says cannot be used; says where the copy is.
+    /// Keeps what is there under another name, since what it says cannot be used; says where. If that is not possible nothing is
+    /// written from now on.
     pub fn keep(&mut self) -> String {
         self.is_sound = false;
-        self.set_aside(&self.path)
+        let path = self.path.clone();
+        self.set_aside(&path)
     }
 
     // Under a name that is never written again.
-    fn set_aside(&self, path: &Path) -> String {
-        for number in 1..1000 {
-            let aside = beside(&self.path, &format!("unusable-{number}"));
-            if aside.exists() {
-                continue;
+    fn set_aside(&mut self, path: &Path) -> String {
+        let mut free = (1..1000).map(|number| beside(&self.path, &format!("unusable-{number}")));
+        let Some(aside) = free.find(|aside| !aside.exists()) else {
+            self.is_frozen = true;
+            return "a thousand such are kept already, so nothing is written any more".to_owned();
+        };
+        // A second name costs nothing, and not every file system has them.
+        match fs::hard_link(path, &aside).or_else(|_| fs::copy(path, &aside).map(drop)) {
+            Ok(()) => format!("it is kept as {}", aside.display()),
+            Err(error) => {
+                self.is_frozen = true;
+                let aside = aside.display();
+                format!("it cannot be kept as {aside}, so nothing is written any more: {error}")
             }
-            return match fs::copy(path, &aside) {
-                Ok(_) => format!("it is kept as {}", aside.display()),
-                Err(error) => format!("it could not be kept as {}: {error}", aside.display()),
-            };
         }
-        "it is not kept, since a thousand of them are".to_owned()
     }
 
     /// Puts this in the place of what is there; durable once it returns.
@@ -160,8 +171,12 @@ impl StateFile {
     /// # Errors
     /// The system's; what was there is still there then.
     pub fn write(&mut self, saved: &Saved) -> io::Result<()> {
+        if self.is_frozen {
+            let why = "what is there cannot be used and could not be kept elsewhere";
+            return Err(io::Error::other(why));
+        }
         let next = beside(&self.path, "next");
-        let mut file = private(false).truncate(true).open(&next)?;
+        let mut file = private().truncate(true).open(&next)?;
         file.write_all(&serde_json::to_vec(saved)?)?;
         file.sync_all()?;
         drop(file);
@@ -238,8 +253,8 @@ fn beside(path: &Path, what: &str) -> PathBuf {
     name.into()
 }
 
-fn private(keep: bool) -> OpenOptions {
+fn private() -> OpenOptions {
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(!keep).mode(0o600);
+    options.write(true).create(true).mode(0o600);
     options
 }

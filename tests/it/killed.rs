@@ -13,6 +13,7 @@ use crate::admin::get;
 use crate::commands::{File, Running};
 use crate::harness::longer;
 use crate::layers::Pod;
+use crate::talk::comes_true;
 
 /// So often; `KILLS=200` for the long run.
 const USUAL: u64 = 20;
@@ -93,9 +94,7 @@ fn what_was_acknowledged_is_there_after_a_kill() {
             }
         });
         // At the first acknowledgement, and then at some point of one of the next writes.
-        while acknowledged.load(Ordering::SeqCst) <= found {
-            std::thread::yield_now();
-        }
+        assert!(comes_true(|| acknowledged.load(Ordering::SeqCst) > found));
         let moment = (kill * 7919) % 5000;
         std::thread::sleep(Duration::from_micros(moment));
         running.signal("KILL");

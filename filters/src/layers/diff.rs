@@ -3,7 +3,7 @@
 //! In: two written forms. Out: the places where they differ, with what stood there and what stands there, secrets hidden. Entries of
 //! lists that have names are told by them, so that one more split at the front does not make all others look changed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -136,8 +136,9 @@ fn named(list: &[Value]) -> Option<(Vec<String>, Map<String, Value>)> {
 
 // Whether what both have stands in another order.
 fn is_reordered(before: &[String], after: &[String]) -> bool {
-    let kept = before.iter().filter(|name| after.contains(name));
-    let here = after.iter().filter(|name| before.contains(name));
+    let (left, right): (HashSet<_>, HashSet<_>) = (before.iter().collect(), after.iter().collect());
+    let kept = before.iter().filter(|name| right.contains(name));
+    let here = after.iter().filter(|name| left.contains(name));
     !kept.eq(here)
 }
 

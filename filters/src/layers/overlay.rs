@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Force, Weights};
-use crate::rules::{Problem, Rules};
+use crate::rules::{Name, Problem, Rules};
 use crate::units::Moment;
 
 /// A change on top of the base. It stays until it is lifted, its end comes, or the base has no place for it.
@@ -85,6 +85,21 @@ impl Change {
         match self {
             Change::Weights(weights) => weights.what(),
             Change::Force(force) => force.what(),
+        }
+    }
+
+    /// The split that it is of, if it is of one.
+    pub fn split(&self) -> Option<&Name> {
+        match self {
+            Change::Weights(weights) => Some(&weights.split),
+            Change::Force(force) => Some(&force.split),
+        }
+    }
+
+    /// Whether it outlives the process.
+    pub fn is_kept(&self) -> bool {
+        match self {
+            Change::Weights(_) | Change::Force(_) => true,
         }
     }
 
