@@ -10,6 +10,7 @@ pub mod demo;
 mod events;
 mod health;
 mod meter;
+mod period;
 mod run;
 mod schema;
 mod signals;

@@ -142,13 +142,13 @@ impl Api {
 
     async fn begin(&self, ask: Ask) -> Result<(u16, HeaderMap, Stream), Fault> {
         let name = self.name();
+        let mut request = ask.request()?;
         let connected = link::connect(&self.target, &self.trust).await;
         let socket = connected.map_err(|error| Fault::unreachable(&name, &error))?;
         let shaken = http1::handshake(TokioIo::new(socket)).await;
         let (mut sender, connection) = shaken.map_err(|error| Fault::unreachable(&name, &error))?;
         // What breaks there is seen by whoever waits for the answer.
         let driver = Driver(tokio::spawn(async { drop(connection.await) }));
-        let mut request = ask.request();
         let fields = request.headers_mut();
         let host = HeaderValue::try_from(self.target.authority());
         let host = host.map_err(|error| Fault::unreachable(&name, &error))?;

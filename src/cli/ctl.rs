@@ -5,13 +5,16 @@
 
 mod change;
 mod edit;
+mod engines;
 mod events;
 mod exchanges;
 mod failure;
 mod fleet;
 mod follow;
 mod history;
+mod overlays;
 mod plain;
+mod reset;
 mod rules;
 mod splits;
 mod status;
@@ -25,6 +28,7 @@ use std::time::Duration;
 use clap::{CommandFactory as _, Subcommand};
 
 use super::api::Api;
+use super::period::period;
 use super::{Exit, Line, complain, print, runtime};
 use change::{OverlayTerms, Terms, Wanted};
 use fleet::Fleet;
@@ -114,7 +118,7 @@ enum Command {
         #[arg(long, value_name = "HASH", conflicts_with = "version")]
         hash: Option<String>,
         /// At most so long
-        #[arg(long, value_name = "TIME", default_value = "30s", value_parser = humantime::parse_duration)]
+        #[arg(long, value_name = "TIME", default_value = "30s", value_parser = period)]
         timeout: Duration,
     },
     /// Print what a shell needs to complete these commands
@@ -146,11 +150,9 @@ enum Rules {
     },
     /// Edit the base, and replace it if nobody else has meanwhile
     Edit {
-        /// The editor. Default: what EDITOR names, else vi
-        #[arg(long, value_name = "COMMAND", env = "VISUAL", hide_env_values = true)]
+        /// The editor. Default: what VISUAL names, or EDITOR, else vi
+        #[arg(long, value_name = "COMMAND")]
         editor: Option<String>,
-        #[arg(long, hide = true, env = "EDITOR", hide_env_values = true)]
-        usual_editor: Option<String>,
         #[command(flatten)]
         terms: Terms,
     },
@@ -185,8 +187,8 @@ impl Command {
     async fn run(&self, fleet: &Fleet) -> Result<(), Exit> {
         match self {
             Command::Status => fleet.each(status::status).await,
-            Command::Engines => fleet.each(status::engines).await,
-            Command::Overlays => fleet.each(status::overlays).await,
+            Command::Engines => fleet.each(engines::show).await,
+            Command::Overlays => fleet.each(overlays::show).await,
             Command::Split {
                 name,
                 weights,
@@ -203,7 +205,7 @@ impl Command {
             }
             Command::Lift { id, terms } => {
                 fleet
-                    .change(async |api: &Api| history::lift(api, id, terms).await)
+                    .change(async |api: &Api| overlays::lift(api, id, terms).await)
                     .await
             }
             Command::Rules(rules) => rules.run(fleet).await,
@@ -227,7 +229,7 @@ impl Command {
             Command::Events(wanted) => events::show(fleet, wanted).await,
             Command::Reset { reason } => {
                 fleet
-                    .change(async |api: &Api| history::reset(api, reason.as_deref()).await)
+                    .change(async |api: &Api| reset::reset(api, reason.as_deref()).await)
                     .await
             }
             Command::Watch(wanted) => watch::watch(fleet, wanted).await,
@@ -257,7 +259,11 @@ async fn split(
 ) -> Result<(), Exit> {
     match name {
         Some(name) if !weights.is_empty() => {
-            let weigh = async |api: &Api| splits::weigh(api, name, weights, terms).await;
+            let shares = splits::shares(weights).map_err(|twice| {
+                complain(&twice);
+                Exit::Usage
+            })?;
+            let weigh = async |api: &Api| splits::weigh(api, name, &shares, terms).await;
             fleet.change(weigh).await
         }
         _ if terms.is_any() => {
@@ -298,16 +304,7 @@ impl Rules {
                     .each(async |api: &Api| rules::put(api, &rules, &terms).await)
                     .await
             }
-            Rules::Edit {
-                editor,
-                usual_editor,
-                terms,
-            } => {
-                let named = [editor, usual_editor].into_iter().flatten();
-                let mut named = named.filter(|editor| !editor.trim().is_empty());
-                let editor = named.next().map_or("vi", String::as_str);
-                edit::edit(fleet, editor, terms).await
-            }
+            Rules::Edit { editor, terms } => edit::edit(fleet, editor.as_deref(), terms).await,
         }
     }
 }

@@ -13,6 +13,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep_until};
 
 use super::api::{Api, Ask, Fault};
+use super::period::between;
 use super::runtime;
 use crate::app::App;
 use crate::config::Config;
@@ -27,11 +28,7 @@ pub struct Args {
 }
 
 fn length(text: &str) -> Result<Duration, String> {
-    let found = humantime::parse_duration(text).map_err(|error| error.to_string())?;
-    if (Duration::from_secs(4)..=Duration::from_secs(3600)).contains(&found) {
-        return Ok(found);
-    }
-    Err("allowed are 4s to 1h".into())
+    between(text, Duration::from_secs(4)..=Duration::from_secs(3600))
 }
 
 /// Runs the demo.

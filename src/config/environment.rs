@@ -1,8 +1,8 @@
 //! What the environment says instead of the file.
 //!
 //! In: variables, by name. Out: values for the tree of a configuration (`GREYLAG_…`), and what OpenTelemetry's variables say
-//! (`OTEL_…`); or everything that is wrong with them. Nothing else reads the environment, but for `RUST_LOG` in the command line; an
-//! empty variable counts as none.
+//! (`OTEL_…`); or everything that is wrong with them. An empty variable counts as none. Nothing else reads the environment of a server, but for
+//! `RUST_LOG` in the command line; `greylag ctl` has variables of its own.
 
 mod keys;
 mod otel;

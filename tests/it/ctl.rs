@@ -7,10 +7,14 @@ mod editing;
 mod fake;
 #[path = "ctl/following.rs"]
 mod following;
+#[path = "ctl/guarded.rs"]
+mod guarded;
 #[path = "ctl/reaching.rs"]
 mod reaching;
 #[path = "ctl/shapes.rs"]
 mod shapes;
+#[path = "ctl/waiting.rs"]
+mod waiting;
 #[path = "ctl/walk.rs"]
 mod walk;
 

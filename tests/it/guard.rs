@@ -6,7 +6,7 @@ mod audit;
 #[path = "guard/carried.rs"]
 mod carried;
 #[path = "guard/tokens.rs"]
-mod tokens;
+pub mod tokens;
 
 use crate::admin::{DEAD, JSON, get, problem};
 use crate::harness::Greylag;

@@ -2,9 +2,14 @@
 
 use std::time::Duration;
 
+use super::ask::Unfit;
+
 /// Why there is none.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
+    /// What was to be asked cannot be, so there is no connection.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
     /// There is no connection, so nothing was asked.
     #[error("{name} cannot be reached: {why}")]
     Unreachable {
@@ -61,7 +66,7 @@ impl Fault {
     /// Whether it was asked, so that what was asked for may have been done.
     pub fn was_asked(&self) -> bool {
         match self {
-            Fault::Unreachable { .. } => false,
+            Fault::Unfit(_) | Fault::Unreachable { .. } => false,
             Fault::Broken { .. } | Fault::Silent { .. } | Fault::Nonsense { .. } => true,
         }
     }

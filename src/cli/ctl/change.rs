@@ -12,8 +12,9 @@ use tokio::time::{sleep, timeout};
 
 use super::failure::Failure;
 use super::fleet::{Said, hear};
-use super::plain;
+use super::plain::{self, said};
 use crate::cli::api::{Api, Ask};
+use crate::cli::period::period;
 
 /// How long between two looks at what is waited for.
 const PAUSE: Duration = Duration::from_millis(200);
@@ -30,8 +31,8 @@ pub struct Terms {
     /// Only if what has this tag is still in force; `status` shows it
     #[arg(long, value_name = "TAG", value_parser = tag)]
     pub if_match: Option<HeaderValue>,
-    /// Then wait until every Greylag says that it is in force, at most so long, such as 30s
-    #[arg(long, value_name = "TIMEOUT", value_parser = humantime::parse_duration, conflicts_with = "dry_run")]
+    /// Then wait until every Greylag says that this or a later version is in force, at most so long, such as 30s
+    #[arg(long, value_name = "TIMEOUT", value_parser = period, conflicts_with = "dry_run")]
     pub wait: Option<Duration>,
 }
 
@@ -71,7 +72,7 @@ fn tag(text: &str) -> Result<HeaderValue, String> {
 /// Asks for a change on these terms. `undo` is how it is undone, for people.
 ///
 /// # Errors
-/// Why it was not made, or not seen in force in time.
+/// Why it was not made; or that it was made, and not seen in force in time.
 pub async fn make(
     api: &Api,
     ask: Ask,
@@ -86,16 +87,25 @@ pub async fn make(
         .expecting(terms.if_match.as_ref());
     let heard = hear(api, ask).await.map_err(Failure::of_change)?;
     let changed = &heard.value;
-    let hash = changed.get("hash").and_then(Value::as_str);
-    let hash = hash.ok_or_else(|| Failure::odd(api, "it names no hash of the rules"))?;
+    let version = changed.get("version").and_then(Value::as_u64);
+    let version = version.ok_or_else(|| Failure::odd(api, "it names no version of the rules"))?;
     let mut text = changes(changed);
     if let (Some(undo), false) = (undo, terms.dry_run) {
         text.push_str(&format!("\nundo: greylag ctl {}", plain::line(undo)));
     }
-    if let Some(patience) = terms.wait {
-        in_force(api, &Wanted::Hash(hash.to_owned()), patience).await?;
+    let made = heard.said(text);
+    let Some(patience) = terms.wait else {
+        return Ok(made);
+    };
+    // Its hash is not waited for: somebody else may change the rules next.
+    match in_force(api, &Wanted::Version(version), patience).await {
+        Ok(_) => Ok(made),
+        Err(why) => Err(Failure::Unseen {
+            name: api.name(),
+            made,
+            why: Box::new(why),
+        }),
     }
-    Ok(heard.said(text))
 }
 
 /// What is waited for.
@@ -140,9 +150,7 @@ pub async fn in_force(api: &Api, wanted: &Wanted, patience: Duration) -> Result<
                     });
                 }
                 // Who restarts is away for a while.
-                Err(failure @ (Failure::Unanswered { .. } | Failure::Odd { .. })) => {
-                    last = Some(failure);
-                }
+                Err(failure) if failure.may_pass() => last = Some(failure),
                 Err(failure) => return Err(failure),
             }
             sleep(PAUSE).await;
@@ -159,8 +167,7 @@ pub async fn in_force(api: &Api, wanted: &Wanted, patience: Duration) -> Result<
 
 // What a change came to.
 fn changes(changed: &Value) -> String {
-    let said = |key: &str| changed.get(key).map(plain::value).unwrap_or_default();
-    let (version, hash) = (said("version"), said("hash"));
+    let (version, hash) = (said(changed, "version"), said(changed, "hash"));
     let is_dry = changed.get("dry_run") == Some(&Value::Bool(true));
     let mut lines = vec![match is_dry {
         true => format!("nothing was changed; it would be version {version}, hash {hash}"),
@@ -196,7 +203,7 @@ pub fn differences(diff: Option<&Value>) -> Vec<String> {
 }
 
 fn difference(change: &Value) -> String {
-    let path = change.get("path").map(plain::value).unwrap_or_default();
+    let path = said(change, "path");
     let side = |key: &str| change.get(key).map(|value| plain::json(&value.to_string()));
     match (side("before"), side("after")) {
         (Some(before), Some(after)) => format!("  {path}: {before} -> {after}"),
@@ -211,7 +218,7 @@ pub fn dropped(dropped: Option<&Value>) -> Vec<String> {
     let dropped = dropped.and_then(Value::as_array).into_iter().flatten();
     dropped
         .map(|one| {
-            let id = one.get("id").map(plain::value).unwrap_or_default();
+            let id = said(one, "id");
             let why = one.get("why").and_then(Value::as_array);
             let why: Vec<String> = why.into_iter().flatten().map(plain::value).collect();
             format!("  overlay {id} is gone: {}", why.join("; "))

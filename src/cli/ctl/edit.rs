@@ -14,7 +14,7 @@ use http::HeaderValue;
 
 use super::change::Terms;
 use super::failure::Failure;
-use super::fleet::{Fleet, Said, hear};
+use super::fleet::{Fleet, hear};
 use super::rules;
 use crate::cli::api::{Api, Ask};
 use crate::cli::{Exit, complain};
@@ -29,8 +29,9 @@ const HEAD: &str = "\
 ///
 /// # Errors
 /// How the command ends.
-pub async fn edit(fleet: &Fleet, editor: &str, terms: &Terms) -> Result<(), Exit> {
+pub async fn edit(fleet: &Fleet, editor: Option<&str>, terms: &Terms) -> Result<(), Exit> {
     let api = fleet.only("rules edit")?;
+    let editor = editor.map_or_else(usual_editor, str::to_owned);
     let ended = |failure: Failure| {
         complain(&failure.text());
         failure.exit()
@@ -47,7 +48,7 @@ pub async fn edit(fleet: &Fleet, editor: &str, terms: &Terms) -> Result<(), Exit
         say_kept();
         exit
     };
-    if let Err(failure) = run(editor, &file.path) {
+    if let Err(failure) = run(&editor, &file.path) {
         let exit = ended(failure);
         return Err(match file.reads_as(&text) {
             true => {
@@ -72,19 +73,29 @@ pub async fn edit(fleet: &Fleet, editor: &str, terms: &Terms) -> Result<(), Exit
         if_match: terms.if_match.clone().or(Some(tag)),
         ..terms.clone()
     };
-    let put = async |api: &Api| -> Result<Said, Failure> { rules::put(api, &after, &terms).await };
-    match fleet.each(put).await {
+    let put = rules::put(api, &after, &terms).await;
+    let is_made = match &put {
         // A dry run has put nothing in force.
-        Ok(()) if terms.dry_run => {
-            say_kept();
-            Ok(())
-        }
-        Ok(()) => {
-            file.remove();
-            Ok(())
-        }
-        Err(exit) => Err(kept(exit)),
+        Ok(_) => !terms.dry_run,
+        Err(failure) => failure.made().is_some(),
+    };
+    let told = fleet.tell(&[put]);
+    match is_made {
+        true => file.remove(),
+        false => say_kept(),
     }
+    told
+}
+
+// What the variables name; the first that says anything.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "an editor is named by variables, everywhere by the same ones"
+)]
+fn usual_editor() -> String {
+    let named = ["VISUAL", "EDITOR"].into_iter().flat_map(std::env::var);
+    let mut named = named.filter(|editor| !editor.trim().is_empty());
+    named.next().unwrap_or_else(|| "vi".to_owned())
 }
 
 // The base as it is edited, and what it is called.

@@ -5,24 +5,19 @@
 
 mod sse;
 
-use std::time::Duration;
-
 use clap::Args;
 use http::header::{HeaderName, HeaderValue};
 use serde_json::Value;
-use tokio::time::sleep;
 
 use super::failure::Failure;
 use super::fleet::Fleet;
-use super::follow::{Ended, Line, Teller};
+use super::follow::{Ended, Followed, Line, Teller};
+use super::history::told;
 use super::plain;
-use super::status::{cell, told};
+use super::table::cell;
 use crate::cli::Exit;
 use crate::cli::api::{Api, Ask, Streamed};
 use sse::{Event, Lines};
-
-/// How long before a lost connection is tried again: at first, and at most.
-const PAUSES: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(5));
 
 /// Which events.
 #[derive(Debug, Args)]
@@ -43,14 +38,13 @@ pub async fn show(fleet: &Fleet, wanted: &Wanted) -> Result<(), Exit> {
     let teller = Teller::of(fleet);
     let one = async |api: &Api| {
         let reader = Reader {
-            api,
+            followed: Followed::new(api, &teller),
             last: wanted.after.clone().unwrap_or_else(|| "0".to_owned()),
-            was_there: false,
         };
         match (wanted.follow, &wanted.after) {
-            (true, Some(_)) => reader.follow(&teller).await,
-            (true, None) => reader.at_the_end().await?.follow(&teller).await,
-            (false, _) => reader.all(&teller).await,
+            (true, Some(_)) => reader.follow().await,
+            (true, None) => reader.at_the_end().await?.follow().await,
+            (false, _) => reader.all().await,
         }
     };
     teller.follow(one).await
@@ -58,7 +52,7 @@ pub async fn show(fleet: &Fleet, wanted: &Wanted) -> Result<(), Exit> {
 
 // Why a stream has ended.
 enum Why {
-    // the connection is gone, or was never there
+    // there is no stream, or it broke
     Lost(Failure),
     Ended(Ended),
 }
@@ -74,61 +68,43 @@ impl Why {
 
 // Reads the events of one Greylag.
 struct Reader<'a> {
-    api: &'a Api,
+    followed: Followed<'a>,
     // the id of the event that came last
     last: String,
-    // whether there was a stream before
-    was_there: bool,
 }
 
 impl Reader<'_> {
-    async fn all(mut self, teller: &Teller<'_>) -> Result<(), Ended> {
-        self.read(false, Some(teller)).await.map_err(Why::ended)
+    async fn all(mut self) -> Result<(), Ended> {
+        self.read(false, true).await.map_err(Why::ended)
     }
 
     // Behind all that is kept: where those to come begin, so that none is missed should the connection be lost before the first.
     async fn at_the_end(mut self) -> Result<Self, Ended> {
-        self.read(false, None).await.map_err(Why::ended)?;
+        self.read(false, false).await.map_err(Why::ended)?;
         Ok(self)
     }
 
-    async fn follow(mut self, teller: &Teller<'_>) -> Result<(), Ended> {
-        let mut pause = PAUSES.0;
+    async fn follow(mut self) -> Result<(), Ended> {
         loop {
-            let before = self.last.clone();
-            let why = match self.read(true, Some(teller)).await {
+            let failure = match self.read(true, true).await {
                 // It ends when the Greylag does.
-                Ok(()) => Failure::odd(self.api, "its events ended"),
-                Err(Why::Lost(failure)) if self.was_there => failure,
-                Err(why) => return Err(why.ended()),
+                Ok(()) => Failure::odd(self.followed.api, "its events ended"),
+                Err(Why::Lost(failure)) => failure,
+                Err(Why::Ended(ended)) => return Err(ended),
             };
-            teller.lost(self.api, &why);
-            if self.last != before {
-                pause = PAUSES.0;
-            }
-            sleep(pause).await;
-            pause = (pause * 2).min(PAUSES.1);
+            self.followed.lost(failure).await?;
         }
     }
 
-    // Reads events until they end; those that came are told.
-    async fn read(&mut self, goes_on: bool, teller: Option<&Teller<'_>>) -> Result<(), Why> {
-        let api = self.api;
+    // Reads events until they end; those that came are told, if they are to be.
+    async fn read(&mut self, goes_on: bool, is_told: bool) -> Result<(), Why> {
+        let api = self.followed.api;
         let lost = |fault| Why::Lost(Failure::unanswered(api, fault));
         let mut stream = match api.stream(self.asked(goes_on)).await.map_err(lost)? {
             Streamed::Stream(stream) => stream,
-            // Others take the places while one is away.
-            Streamed::Answer(answer) if answer.status == 429 && self.was_there => {
-                return Err(Why::Lost(Failure::refused(api, &answer)));
-            }
-            Streamed::Answer(answer) => {
-                return Err(Why::Ended(Ended::Failed(Failure::refused(api, &answer))));
-            }
+            Streamed::Answer(answer) => return Err(Why::Lost(Failure::refused(api, &answer))),
         };
-        self.was_there = true;
-        if let Some(teller) = teller {
-            teller.found(api);
-        }
+        self.followed.found();
         let mut lines = Lines::default();
         while let Some(bytes) = stream.next().await.map_err(lost)? {
             for event in lines.feed(&bytes) {
@@ -136,9 +112,11 @@ impl Reader<'_> {
                 let event = event.map_err(odd)?;
                 if let Some(id) = &event.id {
                     self.last.clone_from(id);
+                    self.followed.came();
                 }
-                if let Some(teller) = teller {
-                    teller.tell(api, &line(&event)).map_err(Why::Ended)?;
+                if is_told {
+                    let told = self.followed.teller.tell(api, &line(&event));
+                    told.map_err(Why::Ended)?;
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! `ctl exchanges`: the last exchanges, one of them, or those to come.
 //!
 //! In: what the API's ring holds. Out: a row each, oldest last where they are listed, in their order where they are followed. To follow
-//! is to look every second: what more than a look's worth of exchanges has pushed out of sight is not shown.
+//! is to look every second at the last 1000: what more than those has pushed out of sight between two looks is not shown.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -12,10 +12,9 @@ use tokio::time::sleep;
 
 use super::failure::Failure;
 use super::fleet::{Fleet, Said, hear};
-use super::follow::{Ended, Line, Teller};
+use super::follow::{Ended, Followed, Line, Teller};
 use super::plain;
-use super::status::{cell, list};
-use super::table::Table;
+use super::table::{Table, cell, list};
 use crate::cli::api::{Api, Ask};
 
 /// How long between two looks.
@@ -138,18 +137,17 @@ fn milliseconds(value: Option<&Value>) -> String {
 // What was there at the last look is not shown again. Callers may repeat ids, so an exchange is known by its time too.
 async fn follow(api: &Api, args: &Wanted, teller: &Teller<'_>) -> Result<(), Ended> {
     let mut seen: Option<HashSet<(String, String)>> = None;
+    let mut followed = Followed::new(api, teller);
     loop {
         let heard = match hear(api, asked(args, MOST)).await {
             Ok(heard) => heard,
-            // Who is away for a while comes back, perhaps.
-            Err(failure @ Failure::Unanswered { .. }) if seen.is_some() => {
-                teller.lost(api, &failure);
-                sleep(PAUSE).await;
+            Err(failure) => {
+                followed.lost(failure).await?;
                 continue;
             }
-            Err(failure) => return Err(Ended::Failed(failure)),
         };
-        teller.found(api);
+        followed.found();
+        followed.came();
         let exchanges = list(&heard.value, "exchanges");
         let key = |exchange: &Value| (cell(exchange, "id"), cell(exchange, "time"));
         let now: HashSet<(String, String)> = exchanges.iter().map(key).collect();

@@ -5,6 +5,7 @@
 
 use serde_json::{Value, json};
 
+use super::fleet::Said;
 use super::plain;
 use crate::cli::Exit;
 use crate::cli::api::{Answer, Api, Fault, Target};
@@ -41,6 +42,15 @@ pub enum Failure {
         name: String,
         /// What is there in its place.
         found: String,
+    },
+    /// It was done, and was not seen in force.
+    Unseen {
+        /// By whom.
+        name: String,
+        /// What was done.
+        made: Said,
+        /// Why it was not seen.
+        why: Box<Failure>,
     },
     /// It is ours, and no answer has to do with it.
     Ours {
@@ -82,6 +92,10 @@ impl Failure {
             Target::Unix(_) => SOCKET,
         };
         match fault {
+            Fault::Unfit(unfit) => Failure::Ours {
+                exit: Exit::Usage,
+                what: unfit.to_string(),
+            },
             Fault::Nonsense { why, .. } => Failure::Odd { name, why },
             fault => Failure::Unanswered { fault, hint },
         }
@@ -104,6 +118,28 @@ impl Failure {
         }
     }
 
+    /// What was done all the same.
+    pub fn made(&self) -> Option<&Said> {
+        match self {
+            Failure::Unseen { made, .. } => Some(made),
+            Failure::Unanswered { .. }
+            | Failure::Refused { .. }
+            | Failure::Odd { .. }
+            | Failure::Late { .. }
+            | Failure::Ours { .. } => None,
+        }
+    }
+
+    /// Whether it may be otherwise in a while, with nothing done about it: a Greylag restarts, others take its places, what is before it has
+    /// nobody to ask.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            Failure::Unanswered { .. } | Failure::Odd { .. } | Failure::Late { .. } => true,
+            Failure::Refused { status, .. } => matches!(status, 429 | 500..),
+            Failure::Unseen { .. } | Failure::Ours { .. } => false,
+        }
+    }
+
     /// How the command ends.
     pub fn exit(&self) -> Exit {
         match self {
@@ -115,7 +151,7 @@ impl Failure {
                 _ => Exit::Failed,
             },
             Failure::Odd { .. } => Exit::Failed,
-            Failure::Late { .. } => Exit::TryLater,
+            Failure::Late { .. } | Failure::Unseen { .. } => Exit::TryLater,
             Failure::Ours { exit, .. } => *exit,
         }
     }
@@ -136,6 +172,12 @@ impl Failure {
             Failure::Late { name, found } => {
                 format!("{name} was waited for in vain: {}", plain::line(found))
             }
+            Failure::Unseen { name, why, .. } => {
+                format!(
+                    "{name} made the change, but was not seen to have it in force\n  {}",
+                    why.text()
+                )
+            }
             Failure::Ours { what, .. } => what.clone(),
         }
     }
@@ -149,6 +191,7 @@ impl Failure {
             Failure::Unanswered { .. } => ours("unanswered", "There is no answer"),
             Failure::Odd { .. } => ours("odd", "The answer makes no sense"),
             Failure::Late { .. } => ours("late", "What was waited for did not come"),
+            Failure::Unseen { .. } => ours("unseen", "It was done, and was not seen in force"),
             Failure::Ours { .. } => ours("not_done", "It was not done"),
         }
     }
@@ -227,6 +270,25 @@ mod tests {
                 assert_eq!(of(*status, "").exit(), exit, "{status}");
             }
         }
+    }
+
+    #[test]
+    fn what_may_pass_is_told_from_what_stays() {
+        for (status, expected) in [
+            (429, true),
+            (500, true),
+            (503, true),
+            (400, false),
+            (401, false),
+            (412, false),
+        ] {
+            assert_eq!(of(status, "").may_pass(), expected, "{status}");
+        }
+        let ours = Failure::Ours {
+            exit: Exit::Usage,
+            what: "no".into(),
+        };
+        assert!(!ours.may_pass());
     }
 
     #[test]

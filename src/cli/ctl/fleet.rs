@@ -4,8 +4,8 @@
 //! all. All are asked at the same time, and one that fails stops no other.
 
 use futures_util::future::join_all;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use super::failure::{Failure, worst};
 use super::plain;
@@ -91,7 +91,7 @@ impl Fleet {
     /// # Errors
     /// How the command ends when not all did well.
     pub async fn each(&self, ask: impl AsyncFn(&Api) -> Result<Said, Failure>) -> Result<(), Exit> {
-        self.told(&self.asked(ask).await)
+        self.tell(&self.asked(ask).await)
     }
 
     /// The same for a change: where some have made it and others have not, that is said.
@@ -103,8 +103,12 @@ impl Fleet {
         ask: impl AsyncFn(&Api) -> Result<Said, Failure>,
     ) -> Result<(), Exit> {
         let results = self.asked(ask).await;
-        let told = self.told(&results);
-        let failed = results.iter().filter(|result| result.is_err()).count();
+        let told = self.tell(&results);
+        let is_undone = |result: &&Result<Said, Failure>| match result {
+            Ok(_) => false,
+            Err(failure) => failure.made().is_none(),
+        };
+        let failed = results.iter().filter(is_undone).count();
         if failed > 0 && self.is_several() {
             let all = results.len();
             complain(&format_args!(
@@ -122,7 +126,11 @@ impl Fleet {
         join_all(self.all.iter().map(|api| ask(api))).await
     }
 
-    fn told(&self, results: &[Result<Said, Failure>]) -> Result<(), Exit> {
+    /// Tells what each said, in their order.
+    ///
+    /// # Errors
+    /// How the command ends when not all did well.
+    pub fn tell(&self, results: &[Result<Said, Failure>]) -> Result<(), Exit> {
         match self.is_json {
             true => self.for_programs(results)?,
             false => self.for_people(results)?,
@@ -131,16 +139,38 @@ impl Fleet {
         worst(failures).map_or(Ok(()), Err)
     }
 
+    /// What stands above what one says: its name, where there are several.
+    pub fn heading(&self, api: &Api) -> String {
+        match self.is_several() {
+            true => format!("== {}\n", api.name()),
+            false => String::new(),
+        }
+    }
+
+    /// A line of JSON that one tells, for programs; of several with its name.
+    pub fn line(&self, api: &Api, json: &str) -> String {
+        match self.is_several() {
+            true => plain::json(&named(api, &[("told", json)])),
+            false => plain::json(json),
+        }
+    }
+
     fn for_people(&self, results: &[Result<Said, Failure>]) -> Result<(), Exit> {
         for (index, (api, result)) in self.all.iter().zip(results).enumerate() {
             let space = if index > 0 { "\n" } else { "" };
-            let heading = match self.is_several() {
-                true => format!("{space}== {}\n", api.name()),
-                false => String::new(),
+            let heading = match self.heading(api) {
+                heading if heading.is_empty() => heading,
+                heading => format!("{space}{heading}"),
             };
             match result {
                 Ok(said) => print(&format!("{heading}{}", said.text))?,
-                Err(failure) => complain(&format_args!("{heading}{}", failure.text())),
+                Err(failure) => match failure.made() {
+                    Some(made) => {
+                        print(&format!("{heading}{}", made.text))?;
+                        complain(&failure.text());
+                    }
+                    None => complain(&format_args!("{heading}{}", failure.text())),
+                },
             }
         }
         Ok(())
@@ -152,15 +182,21 @@ impl Fleet {
                 Ok(said) => print(plain::json(&said.answer).trim_end()),
                 Err(failure) => {
                     complain(&failure.text());
-                    print(&plain::json(&failure.problem().to_string()))
+                    match failure.made() {
+                        Some(made) => print(plain::json(&made.answer).trim_end()),
+                        None => print(&plain::json(&failure.problem().to_string())),
+                    }
                 }
             };
         }
         let entry = |(api, result): (&Api, &Result<Said, Failure>)| match result {
-            Ok(said) => answered(&api.name(), &said.answer),
+            Ok(said) => named(api, &[("ok", "true"), ("answer", said.raw())]),
             Err(failure) => {
-                json!({ "admin": api.name(), "ok": false, "problem": failure.problem() })
-                    .to_string()
+                let problem = failure.problem().to_string();
+                let made = failure.made().map(|made| ("answer", made.raw()));
+                let mut said = vec![("ok", "false"), ("problem", &*problem)];
+                said.extend(made);
+                named(api, &said)
             }
         };
         let entries: Vec<String> = self.all.iter().zip(results).map(entry).collect();
@@ -168,10 +204,20 @@ impl Fleet {
     }
 }
 
-// The answer as it came: a tree of it would have its keys in another order.
-fn answered(name: &str, answer: &str) -> String {
-    let answer: Option<Box<RawValue>> = serde_json::from_str(answer).ok();
-    let answer = answer.as_ref().map_or("null", |answer| answer.get());
-    let name = Value::from(name);
-    format!("{{\"admin\":{name},\"ok\":true,\"answer\":{answer}}}")
+impl Said {
+    // The answer as it came: a tree of it would have its keys in another order. What is no JSON is not passed on.
+    fn raw(&self) -> &str {
+        let answer: Result<&RawValue, _> = serde_json::from_str(&self.answer);
+        answer.map_or("null", RawValue::get)
+    }
+}
+
+// What one of several says: JSON by key.
+fn named(api: &Api, said: &[(&str, &str)]) -> String {
+    let said = said.iter().map(|(key, json)| format!(",\"{key}\":{json}"));
+    format!(
+        "{{\"admin\":{}{}}}",
+        Value::from(api.name()),
+        said.collect::<String>()
+    )
 }

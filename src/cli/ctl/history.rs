@@ -1,4 +1,4 @@
-//! `ctl history`, `ctl restore`, `ctl lift` and `ctl reset`: what was in force before, and the ways back.
+//! `ctl history` and `ctl restore`: what was in force before, and the way back.
 
 use http::Method;
 use serde_json::Value;
@@ -6,9 +6,8 @@ use serde_json::Value;
 use super::change::{self, Terms};
 use super::failure::Failure;
 use super::fleet::{Said, hear};
-use super::plain;
-use super::status::{cell, list, told};
-use super::table::Table;
+use super::plain::{self, said};
+use super::table::{Table, cell, list};
 use crate::cli::api::{Api, Ask};
 
 /// Asks for the last versions, at most so many.
@@ -41,13 +40,13 @@ pub async fn version(api: &Api, version: u64) -> Result<Said, Failure> {
     let ask = Ask::get("/v1/history").step(&version.to_string());
     let heard = hear(api, ask).await?;
     let value = &heard.value;
-    let hash = value.get("hash").map(plain::value).unwrap_or_default();
+    let hash = said(value, "hash");
     let mut lines = vec![format!("version {version}, hash {hash}"), told(value)];
     lines.extend(change::differences(value.get("diff")));
     lines.extend(change::dropped(value.get("dropped")));
     for overlay in list(value, "overlays") {
-        let said = |key: &str| overlay.get(key).map(plain::value).unwrap_or_default();
-        lines.push(format!("on it: {} by {}", said("what"), said("owner")));
+        let (what, owner) = (said(overlay, "what"), said(overlay, "owner"));
+        lines.push(format!("on it: {what} by {owner}"));
     }
     Ok(heard.said(lines.join("\n")))
 }
@@ -62,33 +61,16 @@ pub async fn restore(api: &Api, version: u64, terms: &Terms) -> Result<Said, Fai
     change::make(api, ask, terms, None, None).await
 }
 
-/// Lifts an overlay.
-///
-/// # Errors
-/// Why not.
-pub async fn lift(api: &Api, id: &str, terms: &Terms) -> Result<Said, Failure> {
-    let ask = Ask::new(Method::DELETE, "/v1/overlays").step(id);
-    change::make(api, ask, terms, None, None).await
-}
-
-/// Turns all faults and mirrors off.
-///
-/// # Errors
-/// Why not.
-pub async fn reset(api: &Api, reason: Option<&str>) -> Result<Said, Failure> {
-    let ask = Ask::new(Method::POST, "/v1/reset").query("reason", reason);
-    let heard = hear(api, ask).await?;
-    let off = list(&heard.value, "off").iter();
-    let off: Vec<String> = off
-        .map(|one| format!("{} {} is off", said(one, "kind"), said(one, "name")))
-        .collect();
-    let text = match off.is_empty() {
-        true => "nothing was on".to_owned(),
-        false => off.join("\n"),
+/// Who published a version, when, what and why.
+pub fn told(version: &Value) -> String {
+    let reason = match version.get("reason") {
+        Some(reason) => format!(" ({})", plain::value(reason)),
+        None => String::new(),
     };
-    Ok(heard.said(text))
-}
-
-fn said(value: &Value, key: &str) -> String {
-    value.get(key).map(plain::value).unwrap_or_default()
+    format!(
+        "{} by {}: {}{reason}",
+        said(version, "at"),
+        said(version, "author"),
+        said(version, "what")
+    )
 }

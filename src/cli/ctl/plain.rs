@@ -65,6 +65,11 @@ pub fn value(value: &Value) -> String {
     }
 }
 
+/// What an answer says there, in a line; a dash where it says nothing.
+pub fn said(answer: &Value, key: &str) -> String {
+    answer.get(key).map_or("-".to_owned(), value)
+}
+
 // Controls; what turns the direction of writing; what has no width.
 fn is_treacherous(letter: char) -> bool {
     letter.is_control()

@@ -16,8 +16,8 @@ use crate::cli::api::{Api, Ask};
 use crate::cli::{Exit, complain};
 use crate::config::Config;
 
-/// The longest file that is read: longer ones are refused by the API.
-const LONGEST: u64 = 8 << 20;
+/// The longest file that is read, in bytes: as long as what the API takes.
+const LONGEST: usize = crate::admin::LONGEST;
 
 /// Asks for the rules; with what lies on the base, if `in_force`.
 ///
@@ -65,10 +65,12 @@ pub fn read(file: &Path) -> Result<String, Exit> {
     };
     let mut bytes = Vec::new();
     match is_stdin {
-        true => std::io::stdin().take(LONGEST + 1).read_to_end(&mut bytes),
+        true => std::io::stdin()
+            .take(LONGEST as u64 + 1)
+            .read_to_end(&mut bytes),
         false => {
             let opened = std::fs::File::open(file).map_err(unreadable)?;
-            opened.take(LONGEST + 1).read_to_end(&mut bytes)
+            opened.take(LONGEST as u64 + 1).read_to_end(&mut bytes)
         }
     }
     .map_err(unreadable)?;
@@ -76,9 +78,9 @@ pub fn read(file: &Path) -> Result<String, Exit> {
         complain(what);
         Exit::Input
     };
-    if bytes.len() as u64 > LONGEST {
+    if bytes.len() > LONGEST {
         return Err(wrong(&format_args!(
-            "{name}: found more than {LONGEST} bytes"
+            "{name}: found more than {LONGEST} bytes, which the API does not take"
         )));
     }
     let text = String::from_utf8(bytes);

@@ -1,19 +1,20 @@
 //! `ctl split` and `ctl force`: who gets which share, and whether callers may choose.
 
+use greylag_filters::rules::{Name, Ordered, WrittenTwice};
+use greylag_filters::split::Weight;
 use serde_json::Value;
 
 use super::change::{self, OverlayTerms};
 use super::failure::Failure;
 use super::fleet::{Said, hear};
-use super::status::{cell, list};
-use super::table::Table;
+use super::table::{Table, cell, list};
 use crate::cli::api::{Api, Ask};
 
 /// A weight that somebody wants: `stable=90`.
 #[derive(Debug, Clone)]
 pub struct Share {
-    engine: String,
-    weight: u32,
+    engine: Name,
+    weight: Weight,
 }
 
 impl std::str::FromStr for Share {
@@ -22,14 +23,27 @@ impl std::str::FromStr for Share {
     fn from_str(text: &str) -> Result<Share, String> {
         let allowed = || format!("found {text:?}; allowed is ENGINE=WEIGHT, such as stable=90");
         let (engine, weight) = text.rsplit_once('=').ok_or_else(allowed)?;
-        if engine.is_empty() {
-            return Err(allowed());
-        }
+        let weight: u64 = weight.parse().map_err(|_| allowed())?;
         Ok(Share {
-            engine: engine.to_owned(),
-            weight: weight.parse().map_err(|_| allowed())?,
+            engine: engine.parse().map_err(|misfit| format!("{misfit}"))?,
+            weight: weight.try_into().map_err(|misfit| format!("{misfit}"))?,
         })
     }
+}
+
+/// The weights of a split's engines, in the order in which they were said.
+pub type Shares = Ordered<Name, Weight>;
+
+/// These weights.
+///
+/// # Errors
+/// An engine is among them twice.
+pub fn shares(said: &[Share]) -> Result<Shares, WrittenTwice> {
+    let said = said.iter();
+    Ordered::new(
+        said.map(|share| (share.engine.clone(), share.weight))
+            .collect(),
+    )
 }
 
 /// Asks of all splits, or of one.
@@ -56,16 +70,11 @@ pub async fn show(api: &Api, name: Option<&str>) -> Result<Said, Failure> {
 pub async fn weigh(
     api: &Api,
     name: &str,
-    shares: &[Share],
+    shares: &Shares,
     terms: &OverlayTerms,
 ) -> Result<Said, Failure> {
-    // In the order in which they were said.
-    let shares = shares.iter().map(|share| {
-        let engine = Value::from(share.engine.as_str());
-        format!("{engine}:{}", share.weight)
-    });
-    let shares: Vec<String> = shares.collect();
-    let body = format!("{{{}}}", shares.join(","));
+    let body = serde_json::to_string(shares);
+    let body = body.expect("names are text, so they can be keys");
     lay(api, name, "weights", body, terms).await
 }
 
@@ -148,11 +157,30 @@ mod tests {
 
     #[test]
     fn a_weight_is_read() {
-        let share: Share = "a=b=90".parse().unwrap();
-        assert_eq!((share.engine.as_str(), share.weight), ("a=b", 90));
-        for text in ["a", "=1", "a=", "a=-1", "a=x", "a=0.5"] {
-            assert!(text.parse::<Share>().is_err(), "{text}");
+        let read = |texts: &[&str]| {
+            let said = texts.iter().map(|text| text.parse());
+            said.collect::<Result<Vec<Share>, String>>()
+        };
+        let said = read(&["b=90", "a=0"]).unwrap();
+        let shares = shares(&said).unwrap();
+        assert_eq!(
+            serde_json::to_string(&shares).unwrap(),
+            "{\"b\":90,\"a\":0}"
+        );
+        for text in [
+            "a",
+            "=1",
+            "a=",
+            "a=-1",
+            "a=x",
+            "a=0.5",
+            "a=b=90",
+            "a=1000001",
+        ] {
+            assert!(read(&[text]).is_err(), "{text}");
         }
+        let twice = super::shares(&read(&["a=1", "a=2"]).unwrap()).unwrap_err();
+        assert_eq!(twice.to_string(), "\"a\" is written twice");
     }
 
     #[test]

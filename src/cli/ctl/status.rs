@@ -1,14 +1,17 @@
-//! `ctl status`, `ctl engines` and `ctl overlays`: how things stand.
+//! `ctl status`: how things stand.
 //!
 //! In: what the API answers. Out: the same as lines and columns. What an API does not say is not shown, so that one of another version
 //! can be asked too.
 
 use serde_json::Value;
 
+use super::engines;
 use super::failure::Failure;
 use super::fleet::{Heard, Said, hear};
-use super::plain;
-use super::table::Table;
+use super::history::told;
+use super::overlays;
+use super::plain::{self, said};
+use super::table::list;
 use crate::cli::api::{Api, Ask};
 
 /// Asks how things stand.
@@ -18,91 +21,6 @@ use crate::cli::api::{Api, Ask};
 pub async fn status(api: &Api) -> Result<Said, Failure> {
     let heard = hear(api, Ask::get("/v1/status")).await?;
     Ok(heard.said(standing(&heard)))
-}
-
-/// Asks of the engines.
-///
-/// # Errors
-/// Why that is not known.
-pub async fn engines(api: &Api) -> Result<Said, Failure> {
-    let heard = hear(api, Ask::get("/v1/engines")).await?;
-    let mut table = Table::new(&[
-        "ENGINE", "TAG", "KIND", "STATE", "FOR", "REQUESTS", "URL", "REASON",
-    ]);
-    for engine in list(&heard.value, "engines") {
-        engine_rows(engine, &mut table);
-    }
-    Ok(heard.said(table.text()))
-}
-
-/// Asks what lies on the base.
-///
-/// # Errors
-/// Why that is not known.
-pub async fn overlays(api: &Api) -> Result<Said, Failure> {
-    let heard = hear(api, Ask::get("/v1/overlays")).await?;
-    let text = overlay_table(&heard.value).text_or("nothing lies on the base");
-    Ok(heard.said(text))
-}
-
-/// A list that an answer holds.
-pub fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
-    let list = value.get(key).and_then(Value::as_array);
-    list.map(Vec::as_slice).unwrap_or_default()
-}
-
-/// A value that an answer holds, for a cell; empty where it is not said. The table makes it plain.
-pub fn cell(value: &Value, key: &str) -> String {
-    match value.get(key) {
-        None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => text.clone(),
-        Some(other) => plain::value(other),
-    }
-}
-
-// Of its gRPC address too, which may be well when the other is not.
-fn engine_rows(engine: &Value, table: &mut Table) {
-    let mut row = |name: String, place: &Value, is_first: bool| {
-        let first = |key: &str| match is_first {
-            true => cell(engine, key),
-            false => String::new(),
-        };
-        table.row([
-            name,
-            first("tag"),
-            first("kind"),
-            cell(place, "state"),
-            seconds(place.get("since")),
-            cell(place, "requests"),
-            cell(place, "url"),
-            cell(place, "reason"),
-        ]);
-    };
-    let name = cell(engine, "name");
-    row(name.clone(), engine, true);
-    if let Some(grpc) = engine.get("grpc") {
-        row(format!("{name} (gRPC)"), grpc, false);
-    }
-}
-
-fn seconds(value: Option<&Value>) -> String {
-    let seconds = value
-        .and_then(Value::as_f64)
-        .filter(|seconds| *seconds >= 0.0);
-    let whole =
-        seconds.and_then(|seconds| std::time::Duration::try_from_secs_f64(seconds.floor()).ok());
-    whole.map_or(String::new(), |whole| {
-        humantime::format_duration(whole).to_string()
-    })
-}
-
-fn overlay_table(value: &Value) -> Table {
-    let mut table = Table::new(&["OVERLAY", "OWNER", "SINCE", "UNTIL", "WHAT", "REASON"]);
-    for overlay in list(value, "overlays") {
-        table
-            .row(["id", "owner", "since", "until", "what", "reason"].map(|key| cell(overlay, key)));
-    }
-    table
 }
 
 fn standing(heard: &Heard) -> String {
@@ -137,12 +55,7 @@ fn standing(heard: &Heard) -> String {
         line("latch", plain::value(latch));
     }
     let mut text = lines.join("\n");
-    let overlays = overlay_table(rules);
-    let mut engines = Table::new(&["ENGINE", "STATE"]);
-    for engine in list(value, "engines") {
-        engines.row([cell(engine, "name"), cell(engine, "state")]);
-    }
-    for table in [overlays, engines] {
+    for table in [overlays::table(rules), engines::states(value)] {
         let table = table.text_or("");
         if !table.is_empty() {
             text.push_str("\n\n");
@@ -164,24 +77,6 @@ pub fn first_line(value: &Value) -> String {
         said(value, "started"),
         said(value, "in_flight")
     )
-}
-
-/// Who published a version, when, what and why.
-pub fn told(version: &Value) -> String {
-    let reason = match version.get("reason") {
-        Some(reason) => format!(" ({})", plain::value(reason)),
-        None => String::new(),
-    };
-    format!(
-        "{} by {}: {}{reason}",
-        said(version, "at"),
-        said(version, "author"),
-        said(version, "what")
-    )
-}
-
-fn said(value: &Value, key: &str) -> String {
-    value.get(key).map_or("-".to_owned(), plain::value)
 }
 
 fn file_lines(file: Option<&Value>) -> Vec<(&'static str, String)> {
@@ -248,19 +143,5 @@ mod tests {
             "/b: not saved: no space"
         );
         assert!(state_line(None).unwrap().1.starts_with("none"));
-    }
-
-    #[test]
-    fn times_are_told_in_words() {
-        for (value, expected) in [
-            (json!(12.4), "12s"),
-            (json!(3725.9), "1h 2m 5s"),
-            (json!(0.3), "0s"),
-            (json!(-1), ""),
-            (json!(1e300), ""),
-            (json!("x"), ""),
-        ] {
-            assert_eq!(seconds(Some(&value)), expected);
-        }
     }
 }

@@ -1,7 +1,9 @@
 //! Columns for people.
 //!
-//! In: rows of cells. Out: lines whose columns stand below each other, counted by characters. Cells are made plain here, so that no
+//! In: rows of cells, and what an answer holds for them. Out: lines whose columns stand below each other, counted by characters. Cells are made plain here, so that no
 //! text of others can leave its row.
+
+use serde_json::Value;
 
 use super::plain;
 
@@ -58,6 +60,21 @@ impl Table {
             0 | 1 => none.to_owned(),
             _ => self.text(),
         }
+    }
+}
+
+/// A list that an answer holds.
+pub fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    let list = value.get(key).and_then(Value::as_array);
+    list.map(Vec::as_slice).unwrap_or_default()
+}
+
+/// A value that an answer holds, for a cell; empty where it is not said. The table makes it plain.
+pub fn cell(value: &Value, key: &str) -> String {
+    match value.get(key) {
+        None | Some(Value::Null) => String::new(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => plain::value(other),
     }
 }
 

@@ -8,16 +8,16 @@ use std::time::Duration;
 
 use clap::Args;
 use futures_util::future::join_all;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::failure::{Failure, worst};
 use super::fleet::{Fleet, hear};
-use super::history;
-use super::splits;
-use super::status::{cell, first_line, list};
-use super::table::Table;
+use super::status::first_line;
+use super::table::list;
+use super::{engines, history, splits};
 use crate::cli::api::{Api, Ask};
+use crate::cli::period::between;
 use crate::cli::{Exit, print};
 
 /// How it is watched.
@@ -32,11 +32,7 @@ pub struct Wanted {
 }
 
 fn pause(text: &str) -> Result<Duration, String> {
-    let found = humantime::parse_duration(text).map_err(|error| error.to_string())?;
-    if (Duration::from_millis(100)..=Duration::from_secs(3600)).contains(&found) {
-        return Ok(found);
-    }
-    Err("allowed are 100ms to 1h".into())
+    between(text, Duration::from_millis(100)..=Duration::from_secs(3600))
 }
 
 /// Watches.
@@ -61,23 +57,21 @@ fn draw(fleet: &Fleet, pictures: &[Result<Picture, Failure>]) -> Result<(), Exit
     if fleet.is_json {
         let lines = fleet.all.iter().zip(pictures).map(|(api, picture)| {
             let told = match picture {
-                Ok(picture) => serde_json::json!({ "status": picture.status, "splits": picture.splits["splits"] }),
-                Err(failure) => serde_json::json!({ "problem": failure.problem() }),
+                Ok(picture) => {
+                    json!({ "status": picture.status, "splits": picture.splits["splits"] })
+                }
+                Err(failure) => json!({ "problem": failure.problem() }),
             };
-            let line = serde_json::json!({ "admin": api.name(), "told": told });
-            super::plain::json(&line.to_string())
+            fleet.line(api, &told.to_string())
         });
         return print(&lines.collect::<Vec<_>>().join("\n"));
     }
     let shown = fleet.all.iter().zip(pictures).map(|(api, picture)| {
-        let heading = match fleet.is_several() {
-            true => format!("== {}\n", api.name()),
-            false => String::new(),
+        let text = match picture {
+            Ok(picture) => picture.text(),
+            Err(failure) => failure.text(),
         };
-        match picture {
-            Ok(picture) => format!("{heading}{}", picture.text()),
-            Err(failure) => format!("{heading}{}", failure.text()),
-        }
+        format!("{}{text}", fleet.heading(api))
     });
     let shown: Vec<String> = shown.collect();
     // The screen is cleared by a sequence of ours; none of others is among the rest.
@@ -111,14 +105,10 @@ async fn picture(api: &Api) -> Result<Picture, Failure> {
 
 impl Picture {
     fn text(&self) -> String {
-        let mut engines = Table::new(&["ENGINE", "STATE"]);
-        for engine in list(&self.status, "engines") {
-            engines.row([cell(engine, "name"), cell(engine, "state")]);
-        }
         let parts = [
             first_line(&self.status),
             splits::table(list(&self.splits, "splits")).text_or("no splits"),
-            engines.text(),
+            engines::states(&self.status).text(),
             history::table(&self.history).text(),
         ];
         parts.join("\n\n")

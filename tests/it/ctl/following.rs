@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
+use super::fake::{Fake, answer};
 use super::{RULES, ctl, fine};
 use crate::admin::JSON;
 use crate::harness::Greylag;
@@ -151,4 +152,68 @@ fn exchanges_are_followed_and_listed() {
     let (code, _, err) = ctl(&[admin], &["exchanges", "--outcome", "fine"]);
     assert_eq!(code, Some(65));
     assert!(err.contains("outcome: found \"fine\""), "{err}");
+}
+
+#[test]
+fn what_is_followed_is_looked_for_again_when_it_was_refused_for_a_while() {
+    let exchange = |id: &str| format!("{{\"exchanges\":[{{\"id\":\"{id}\",\"time\":\"t\"}}]}}");
+    let event = |id: &str| {
+        format!(
+            "HTTP/1.1 200 OK\r\nconnection: close\r\n\r\nid: {id}\nevent: switch\ndata: {{}}\n\n"
+        )
+    };
+    let exchanges = [answer(200, &exchange("one")), answer(200, &exchange("two"))];
+    for (command, [first, last]) in [
+        (&["exchanges", "--follow"][..], exchanges),
+        (
+            &["events", "--follow", "--after", "0"],
+            [event("one"), event("two")],
+        ),
+    ] {
+        let mut count = 0;
+        let fake = Fake::by(move |_| {
+            count += 1;
+            match count {
+                1 => first.clone(),
+                2 => answer(429, "{}"),
+                3 => answer(503, "{}"),
+                _ => last.clone(),
+            }
+        });
+        let mut following = Following::start(&format!("http://{}", fake.address), command);
+        // Nothing of what was there is shown of exchanges, and everything of events.
+        let line = match command[0] {
+            "events" => {
+                assert!(following.line().starts_with("one  switch"));
+                following.line()
+            }
+            _ => following.line(),
+        };
+        assert!(line.contains("two"), "{command:?}: {line}");
+        // Who was never there is not waited for.
+        let never = Fake::answering(503, "{}");
+        let (code, ..) = ctl(&[never.address], command);
+        assert_eq!(code, Some(70), "{command:?}");
+    }
+}
+
+#[test]
+fn what_is_watched_is_a_line_of_json_and_of_several_with_its_name() {
+    let (one, two) = (Greylag::start(RULES), Greylag::start(RULES));
+    let (first, second) = (one.app().admin, two.app().admin);
+    let look = ["--json", "watch", "--times", "1"];
+    let read = |out: String| -> Vec<serde_json::Value> {
+        let lines = out.lines().map(serde_json::from_str);
+        lines.collect::<Result<_, _>>().unwrap()
+    };
+    let alone = read(fine(ctl(&[first], &look)));
+    assert_eq!(alone.len(), 1);
+    assert_eq!(alone[0]["status"]["rules"]["version"], 1);
+    assert_eq!(alone[0]["splits"][0]["name"], "default");
+    let several = read(fine(ctl(&[first, second], &look)));
+    assert_eq!(several.len(), 2);
+    for (line, admin) in several.iter().zip([first, second]) {
+        assert_eq!(line["admin"], format!("http://{admin}"));
+        assert_eq!(line["told"]["status"]["rules"]["version"], 1);
+    }
 }

@@ -58,6 +58,10 @@ fn steady(text: &str) -> String {
 fn named(word: &str) -> String {
     let is_hash =
         |word: &str| word.len() == 16 && word.bytes().all(|byte| byte.is_ascii_hexdigit());
+    // A process's number has as many digits as it needs.
+    let is_boot = |word: &str| {
+        (8..=16).contains(&word.len()) && word.bytes().all(|byte| byte.is_ascii_hexdigit())
+    };
     let is_number = |word: &str| word.parse::<f64>().is_ok();
     let spans = ["ms", "s", "m", "h"];
     if word.ends_with('Z') && word.starts_with("20") && word.contains('T') {
@@ -73,7 +77,7 @@ fn named(word: &str) -> String {
         return "SPAN".to_owned();
     }
     match (word.split_once('-'), word.strip_prefix("http://127.0.0.1:")) {
-        (Some((boot, number)), _) if is_hash(boot) => format!("BOOT-{number}"),
+        (Some((boot, number)), _) if is_boot(boot) && is_number(number) => format!("BOOT-{number}"),
         (_, Some(port)) if port.len() > 3 => "http://127.0.0.1:PORT".to_owned(),
         (_, _) if is_hash(word) => "HASH".to_owned(),
         (_, _) => word.to_owned(),
@@ -176,6 +180,8 @@ fn what_differs_from_run_to_run_is_named_and_nothing_else() {
             "{\"hash\":\"HASH\",\"since\":\"TIME\"}",
         ),
         ("tag 1049d77d8391f355-8", "tag BOOT-8"),
+        ("tag 16195ab59ea83d8-1", "tag BOOT-1"),
+        ("2026-12 abcdef01-x", "2026-12 abcdef01-x"),
         (
             "http://127.0.0.1:9901 refused it:",
             "http://127.0.0.1:PORT refused it:",
