@@ -15,13 +15,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use greylag_filters::rules::{Problem, Rules};
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::{Semaphore, watch};
 
 use crate::admin;
 use crate::admin::guard::Guard;
 use crate::budget::Budget;
-use crate::config::{self, Config, LogFormat, Place};
+use crate::config::{self, Config, LogFormat, OnBadRules, Place};
 use crate::exchange::Origin;
 use crate::identity::Identity;
 use crate::listen::{self, Bound, Door, Seats, Socketed};
@@ -91,7 +92,7 @@ impl App {
     /// started.
     pub fn start(config: Config) -> io::Result<App> {
         let origin = Origin::fresh();
-        let store = begin(&config, &origin)?;
+        let (store, bad_rules) = begin(&config, &origin)?;
         let mut bound = Vec::new();
         for listener in &config.listen {
             bound.push(listen::bind(listener, config.workers)?);
@@ -120,8 +121,7 @@ impl App {
             limits: config.limits.clone(),
         });
         let file = config.origin.clone();
-        let file = file
-            .map(|origin| RulesFile::new(origin, config.bad_rules.clone(), shared.origin.today()));
+        let file = file.map(|origin| RulesFile::new(origin, bad_rules, shared.origin.today()));
         // The models that rules name are labels from the first exchange on.
         shared.telemetry.models.learn(&shared.store.current());
         let (stop, stopping) = watch::channel(false);
@@ -240,6 +240,12 @@ impl App {
         Ok(())
     }
 
+    /// What is wrong with the configuration file, a line each.
+    pub fn file_problems(&self) -> Vec<String> {
+        let known = self.file.as_ref().map(|file| file.known().problems);
+        known.unwrap_or_default()
+    }
+
     /// Reads the configuration file again, and puts its rules in force if they are others.
     pub fn reload(&self) {
         if let Some(file) = &self.file {
@@ -280,24 +286,37 @@ fn wait(limit: Duration, done: impl Fn() -> bool) {
     }
 }
 
-// The rules that the process begins with.
-fn begin(config: &Config, origin: &Origin) -> io::Result<Store> {
-    let state = config.state_file.as_deref().map(StateFile::open);
-    let beginning = Beginning {
-        rules: &config.rules,
-        is_usable: config.bad_rules.is_empty(),
-        file: match &config.origin {
-            Some(origin) if !config.bad_rules.is_empty() => origin.text(),
-            Some(_) | None => hex(config.rules.hash()),
-        },
-        state: state.transpose()?,
-        at: origin.today(),
-        boot: origin.boot(),
+// The rules that the process begins with, and what is wrong with the file's, if they stand in for those.
+fn begin(config: &Config, origin: &Origin) -> io::Result<(Store, Vec<String>)> {
+    let start = |rules: &Rules, bad: &[String]| {
+        let state = config.state_file.as_deref().map(StateFile::open);
+        let beginning = Beginning {
+            rules,
+            is_usable: bad.is_empty(),
+            file: match &config.origin {
+                Some(origin) if !bad.is_empty() => origin.text(),
+                Some(_) | None => hex(rules.hash()),
+            },
+            state: state.transpose()?,
+            at: origin.today(),
+            boot: origin.boot(),
+        };
+        let lines = |all: Vec<Problem>| all.iter().map(Problem::to_string).collect::<Vec<_>>();
+        Ok::<_, io::Error>(Store::begin(beginning).map_err(lines))
     };
-    Store::begin(beginning).map_err(|problems| {
-        let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
-        io::Error::other(lines.join("\n"))
-    })
+    let wrong = |lines: Vec<String>| io::Error::other(lines.join("\n"));
+    match start(&config.rules, &config.bad_rules)? {
+        Ok(store) => Ok((store, config.bad_rules.clone())),
+        // They compile, and a file that they name cannot be used.
+        Err(lines) if config.bad_rules.is_empty() => {
+            let is_allowed = config.on_bad_rules == OnBadRules::PassThrough;
+            let instead = config.rules.pass_through().filter(|_| is_allowed);
+            let rules = instead.ok_or_else(|| wrong(lines.clone()))?;
+            let store = start(&rules, &lines)?.map_err(wrong)?;
+            Ok((store, lines))
+        }
+        Err(lines) => Err(wrong(lines)),
+    }
 }
 
 // Never ends by itself.

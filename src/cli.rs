@@ -9,6 +9,7 @@ mod ctl;
 pub mod demo;
 mod events;
 mod health;
+mod lines;
 mod meter;
 mod period;
 mod run;

@@ -4,7 +4,8 @@
 
 use std::fmt;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::io::{self, Read as _};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -33,8 +34,8 @@ struct Last<T> {
     made: Option<Arc<T>>,
 }
 
-/// What changes when a file does: its time to the nanosecond, its place, its size; none where it is not there.
-pub type Stamp = Option<(i64, i64, u64, u64)>;
+/// What changes when a file does: its times to the nanosecond, its place, its size; none where it is not there.
+pub type Stamp = Option<([(i64, i64); 2], u64, u64)>;
 
 impl<T> Made<T> {
     /// Of these files, not read yet.
@@ -83,8 +84,58 @@ impl<T> Made<T> {
     }
 }
 
+/// What is in a file of at most so many bytes. Whatever is no plain file is refused: opening a pipe would wait for whoever fills it.
+///
+/// # Errors
+/// The system's; or it is none, or longer.
+pub fn read(file: &Path, most: u64) -> io::Result<Vec<u8>> {
+    let mut options = fs::File::options();
+    // Of a pipe nothing is waited for then.
+    let opened = options.read(true).custom_flags(nix::libc::O_NONBLOCK);
+    let opened = opened.open(file)?;
+    if !opened.metadata()?.is_file() {
+        return Err(io::Error::other("found something else than a plain file"));
+    }
+    let mut content = Vec::new();
+    opened.take(most + 1).read_to_end(&mut content)?;
+    match content.len() as u64 > most {
+        true => Err(io::Error::other(format!("found more than {most} bytes"))),
+        false => Ok(content),
+    }
+}
+
 /// The stamp of a file, links followed.
 pub fn stamp(file: &Path) -> Stamp {
     let found = fs::metadata(file).ok()?;
-    Some((found.mtime(), found.mtime_nsec(), found.ino(), found.size()))
+    let times = [
+        (found.mtime(), found.mtime_nsec()),
+        (found.ctime(), found.ctime_nsec()),
+    ];
+    Some((times, found.ino(), found.size()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_but_a_plain_file_is_read_and_no_more_than_allowed() {
+        let directory = std::env::temp_dir().join(format!("greylag-files-{}", std::process::id()));
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir(&directory).unwrap();
+        let (plain, pipe) = (directory.join("plain"), directory.join("pipe"));
+        fs::write(&plain, "12345").unwrap();
+        nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        assert_eq!(read(&plain, 5).unwrap(), b"12345");
+        let wrong = |file: &Path, most| read(file, most).unwrap_err().to_string();
+        assert_eq!(wrong(&plain, 4), "found more than 4 bytes");
+        for other in [&pipe, &directory, Path::new("/dev/zero")] {
+            let fault = wrong(other, 100);
+            assert!(
+                fault.contains("plain file") || fault.contains("directory"),
+                "{fault}"
+            );
+        }
+        fs::remove_dir_all(&directory).unwrap();
+    }
 }

@@ -4,8 +4,7 @@
 //! no longer says one leaves the last one in use, and is told of once.
 
 use std::collections::HashSet;
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +15,7 @@ use parking_lot::RwLock;
 use tokio::time::{MissedTickBehavior, interval};
 
 use crate::config;
-use crate::files::{Fault, Made};
+use crate::files::{self, Fault, Made};
 
 /// How often the file is looked at.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -125,10 +124,7 @@ impl Own {
 
 fn tag_in(path: &Path) -> Result<Tag, Fault> {
     let wrong = |what: &dyn std::fmt::Display| Fault(format!("{}: {what}", path.display()));
-    let mut content = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(LONGEST as u64).read_to_end(&mut content))
-        .map_err(|error| wrong(&error))?;
+    let content = files::read(path, LONGEST as u64).map_err(|error| wrong(&error))?;
     read(&content).map_err(|misfit| wrong(&misfit))
 }
 

@@ -7,8 +7,6 @@
 pub mod drain;
 pub mod gates;
 
-use std::sync::atomic::Ordering;
-
 use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
@@ -83,8 +81,7 @@ async fn metrics(State(sides): State<Sides>) -> impl IntoResponse {
 
 // Ready is whoever accepts, whatever the engines' health: an engine that is down is no reason to lose the sidecar too.
 async fn ready(State(sides): State<Sides>) -> (StatusCode, &'static str) {
-    let is_draining = sides.shared.draining.load(Ordering::Acquire);
-    if sides.ready.load(Ordering::Acquire) && !is_draining {
+    if sides.is_ready() {
         (StatusCode::OK, "ready\n")
     } else {
         (StatusCode::SERVICE_UNAVAILABLE, "draining\n")

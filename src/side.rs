@@ -50,6 +50,14 @@ pub struct Sides {
     pub file: Option<Arc<RulesFile>>,
 }
 
+impl Sides {
+    /// Whether the listeners accept and no drain has begun.
+    pub fn is_ready(&self) -> bool {
+        let is_draining = self.shared.draining.load(Ordering::Acquire);
+        self.ready.load(Ordering::Acquire) && !is_draining
+    }
+}
+
 /// A listener with a bound number of connections; the next ones wait in the system's queue.
 #[derive(Debug)]
 pub struct Side {

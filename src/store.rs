@@ -245,7 +245,7 @@ impl Store {
         let layers = Arc::new(layers.without_unfit(&dropped));
         let diff = Diff::of(before.rules.written(), compiled.rules.written());
         let snapshot = Snapshot::new(
-            before.version + 1,
+            before.version.saturating_add(1),
             compiled.rules,
             (layers, source),
             Some(&before),

@@ -125,6 +125,8 @@ mod tls;
 mod triton;
 #[path = "it/tunnel.rs"]
 mod tunnel;
+#[path = "it/unheard.rs"]
+mod unheard;
 #[path = "it/unix.rs"]
 mod unix;
 #[path = "it/uploads.rs"]

@@ -19,6 +19,9 @@ const LEAST_TOKEN: usize = 16;
 /// The longest token.
 const LONGEST_TOKEN: usize = 256;
 
+/// Names that are authors without a token.
+const RESERVED: [&str; 2] = ["greylag", "loopback"];
+
 /// What a token allows.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Role {
@@ -100,6 +103,11 @@ impl Tokens {
             if !used.insert(token.padded) {
                 return Err(wrong(
                     "the token stands on another line too, and is for one name only",
+                ));
+            }
+            if RESERVED.contains(&token.name.as_str()) {
+                return Err(wrong(
+                    "the name is one that Greylag gives itself, or who brings no token",
                 ));
             }
             if all.iter().any(|other: &Token| other.name == token.name) {

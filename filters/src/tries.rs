@@ -4,7 +4,7 @@
 //! the one that has been quiet for longest makes room.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 use crate::meter::Offset;
@@ -33,6 +33,8 @@ impl Peer {
                 let [a, b, c, d, ..] = address.segments();
                 IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
             }
+            // Whoever is on this machine has all of its addresses.
+            IpAddr::V4(address) if address.is_loopback() => IpAddr::V4(Ipv4Addr::LOCALHOST),
             IpAddr::V4(address) => IpAddr::V4(address),
         })
     }

@@ -1,7 +1,5 @@
 //! `/v1/status`: how things stand, at a glance.
 
-use std::sync::atomic::Ordering;
-
 use axum::Json;
 use axum::extract::{Query, State};
 use axum::response::IntoResponse;
@@ -119,7 +117,7 @@ async fn status(
         greylag: env!("CARGO_PKG_VERSION"),
         boot: format!("{:x}", shared.origin.boot()),
         started: shared.origin.born(),
-        ready: sides.ready.load(Ordering::Acquire),
+        ready: sides.is_ready(),
         in_flight: shared.telemetry.in_flight(),
         rules: Layers {
             version: snapshot.version,

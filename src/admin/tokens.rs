@@ -3,14 +3,13 @@
 //! In: a path; what is there may change at any time, as Secrets do. Out: the tokens that are in force. A file that became
 //! wrong leaves the ones before it, and is told of once. Nothing that is told holds a token.
 
-use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use greylag_filters::tokens::{LONGEST, Tokens};
 
-use crate::files::{Fault, Made};
+use crate::files::{self, Fault, Made};
 
 /// A file of tokens.
 #[derive(Debug)]
@@ -51,10 +50,7 @@ impl TokenFile {
 
 fn tokens_in(path: &Path) -> Result<Tokens, Fault> {
     let wrong = |what: &dyn std::fmt::Display| Fault(format!("{}: {what}", path.display()));
-    let mut content = Vec::new();
-    File::open(path)
-        .and_then(|file| file.take(LONGEST as u64 + 1).read_to_end(&mut content))
-        .map_err(|error| wrong(&error))?;
+    let content = files::read(path, LONGEST as u64).map_err(|error| wrong(&error))?;
     Tokens::read(&content).map_err(|fault| wrong(&fault))
 }
 

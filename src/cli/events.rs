@@ -4,7 +4,6 @@
 //! envelope as the access log: flat, in the names of OpenTelemetry's log data model.
 
 use std::fmt;
-use std::io;
 
 use serde_json::{Map, Value};
 use tracing::field::{Field, Visit};
@@ -15,19 +14,23 @@ use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
+use super::lines::Lines;
 use crate::config::ProcessLog;
 
-/// Puts events on standard error from now on: `RUST_LOG` says which.
-pub(super) fn to_stderr(form: ProcessLog) {
+/// Puts events on standard error from now on: `RUST_LOG` says which. What comes of it writes out the last ones.
+pub(super) fn to_stderr(form: ProcessLog) -> Lines {
+    let held = Lines::start();
+    let lines = held.clone();
     let usual = || EnvFilter::new("info,pingora_core=warn");
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| usual());
     let to = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(io::stderr);
+        .with_writer(move || lines.clone());
     match form {
         ProcessLog::Text => to.init(),
         ProcessLog::Json => to.event_format(Json).init(),
     }
+    held
 }
 
 struct Json;
@@ -125,13 +128,13 @@ mod tests {
     #[derive(Clone, Default)]
     struct Sink(Arc<Mutex<Vec<u8>>>);
 
-    impl io::Write for Sink {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+    impl std::io::Write for Sink {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             self.0.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
         }
 
-        fn flush(&mut self) -> io::Result<()> {
+        fn flush(&mut self) -> std::io::Result<()> {
             Ok(())
         }
     }

@@ -13,7 +13,7 @@ use super::signals::Signals;
 use super::{Exit, complain, events, runtime};
 use crate::app::App;
 use crate::config::{Config, Environment};
-use crate::store::hex;
+use crate::store::{Source, hex};
 
 /// Serves; returns the exit code of a process that has served.
 pub(super) fn run(file: &Path) -> Result<ExitCode, Exit> {
@@ -21,20 +21,21 @@ pub(super) fn run(file: &Path) -> Result<ExitCode, Exit> {
         complain(&fault);
         Exit::Config
     })?;
-    events::to_stderr(config.telemetry.log.process);
+    let lines = events::to_stderr(config.telemetry.log.process);
     use_small_pages();
     let failed = |error: io::Error| {
         complain(&format_args!("{}: {error}", file.display()));
         Exit::System
     };
-    runtime().map_err(failed)?.block_on(async {
+    let ended = runtime().map_err(failed)?.block_on(async {
         // Caught before anything serves, so that a signal at any time ends it well.
         let signals = Signals::catch().map_err(failed)?;
-        let problems = config.bad_rules.clone();
         let app = App::start(config).map_err(failed)?;
-        announce(&app, &problems);
+        announce(&app);
         serve(app, signals).await.map_err(failed)
-    })
+    });
+    lines.finish();
+    ended
 }
 
 // A stream holds some tens of kilobytes, in pieces. The allocator asks for huge pages, which would make twice as much
@@ -46,7 +47,7 @@ fn use_small_pages() {
     }
 }
 
-fn announce(app: &App, problems: &[String]) {
+fn announce(app: &App) {
     for address in &app.addresses {
         tracing::info!(name: "greylag.listening", %address, "clients connect here");
     }
@@ -61,7 +62,8 @@ fn announce(app: &App, problems: &[String]) {
     let entry = app.shared.store.version(snapshot.version);
     let what = entry.as_ref().map_or("", |entry| &*entry.what);
     tracing::info!(name: "greylag.rules.in_force", version = snapshot.version, hash, what, "rules in force");
-    if !problems.is_empty() {
+    let problems = app.file_problems();
+    if snapshot.source == Source::PassThrough {
         let problems = problems.join("; ");
         tracing::error!(name: "greylag.rules.pass_through", problems, "the configuration file's rules cannot be used: the default engine is served, and nothing else is done");
     }

@@ -12,7 +12,10 @@ use super::nearest;
 use super::survey::{self, Finding, Survey};
 use super::tree::{self, Origin as From, Place, Tree};
 use super::{Config, Environment, OnBadRules, Origin, wording};
-use crate::files::{Stamp, stamp};
+use crate::files::{self, Stamp, stamp};
+
+/// The longest file that is read, in bytes.
+const LONGEST: u64 = 16 << 20;
 
 /// Why a configuration cannot be used; each line of it is a sentence for people.
 #[derive(Debug, thiserror::Error)]
@@ -181,7 +184,7 @@ fn is_of_other_rules(finding: &Finding, rules: &Rules) -> bool {
 
 pub(super) fn text_of(path: &Path) -> Result<String, Fault> {
     let name = path.display().to_string();
-    let bytes = std::fs::read(path).map_err(|error| Fault::Unreadable {
+    let bytes = files::read(path, LONGEST).map_err(|error| Fault::Unreadable {
         path: name.clone(),
         error,
     })?;

@@ -131,13 +131,21 @@ impl Beginning<'_> {
     ) -> Result<First, Vec<Problem>> {
         let layers = Layers {
             base: base.clone(),
-            overlays: kept.overlays.clone(),
+            overlays: Vec::new(),
             latches: kept.latches.clone(),
         };
+        // Of two that change the same the later counts, as if they had been laid.
+        let layers = kept.overlays.iter().cloned().fold(layers, Layers::with);
         let (compiled, layers) = compiled(layers, source, self.at)?;
         let layers = (Arc::new(layers), source);
         Ok(First {
-            snapshot: Snapshot::new(kept.version + 1, compiled.rules, layers, None, events)?,
+            snapshot: Snapshot::new(
+                kept.version.saturating_add(1),
+                compiled.rules,
+                layers,
+                None,
+                events,
+            )?,
             dropped: compiled.unfit,
         })
     }

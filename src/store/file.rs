@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use greylag_filters::units::Moment;
@@ -18,6 +19,8 @@ use crate::files::{Stamp, stamp};
 
 /// How often the file is looked at. One that is being written is left alone until it is the same at two looks in a row.
 const PAUSE: Duration = Duration::from_millis(500);
+/// At each so many looks a file is tried again that failed for another that its rules name.
+const AGAIN: u64 = 10;
 
 /// The configuration file of this process.
 #[derive(Debug)]
@@ -25,6 +28,8 @@ pub struct RulesFile {
     origin: Origin,
     asked: Notify,
     known: Mutex<Known>,
+    // whether what is wrong is beneath the file: files that its rules name, which may come later than it
+    is_waiting: AtomicBool,
 }
 
 /// What is known of the file.
@@ -55,6 +60,7 @@ impl RulesFile {
         Arc::new(RulesFile {
             origin,
             asked: Notify::new(),
+            is_waiting: AtomicBool::new(false),
             known: Mutex::new(Known {
                 problems,
                 read_at: Some(at),
@@ -94,11 +100,15 @@ impl RulesFile {
         look.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut read = self.origin.stamp;
         let mut seen = read;
+        let mut looks = 0u64;
         loop {
+            looks += 1;
             let is_asked = tokio::select! {
                 _ = look.tick() => false,
                 () = self.asked.notified() => true,
             };
+            let is_again = looks.is_multiple_of(AGAIN) && self.is_waiting.load(Ordering::Relaxed);
+            let is_asked = is_asked || is_again;
             let (file, store, at) = (self.clone(), store.clone(), now());
             // Looking, reading and compiling must not hold up the API.
             let work = move || file.look(&store, at, is_asked, read, seen);
@@ -166,7 +176,9 @@ impl RulesFile {
             Err(Refused::Problems(problems)) => {
                 let file = self.path().display();
                 let lines = problems.iter().map(|problem| format!("{file}: {problem}"));
-                Some(self.unusable(lines.collect()))
+                let looked = self.unusable(lines.collect());
+                self.is_waiting.store(true, Ordering::Relaxed);
+                Some(looked)
             }
             // Only what is asked on a condition, or by a name, is refused otherwise.
             Err(
@@ -179,13 +191,19 @@ impl RulesFile {
     }
 
     fn unusable(&self, problems: Vec<String>) -> Looked {
-        let (file, all) = (self.path().display(), problems.join("; "));
-        tracing::error!(name: "greylag.rules.file_unusable", %file, problems = all, "the configuration file cannot be used: what was in force stays");
-        self.known.lock().problems = problems;
+        self.is_waiting.store(false, Ordering::Relaxed);
+        let mut known = self.known.lock();
+        // One that is tried again is told of once.
+        if known.problems != problems {
+            let (file, all) = (self.path().display(), problems.join("; "));
+            tracing::error!(name: "greylag.rules.file_unusable", %file, problems = all, "the configuration file cannot be used: what was in force stays");
+            known.problems = problems;
+        }
         Looked::Unusable
     }
 
     fn usable(&self) {
+        self.is_waiting.store(false, Ordering::Relaxed);
         self.known.lock().problems.clear();
     }
 

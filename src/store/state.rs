@@ -5,14 +5,16 @@
 //! another name, or else nothing is written. It holds secrets of rules, so nobody else may read it.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::io::{self, Write as _};
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use greylag_filters::layers::{Latch, Overlay};
 use greylag_filters::rules::Rules;
 use nix::fcntl::{Flock, FlockArg};
 use serde::{Deserialize, Serialize};
+
+use crate::files;
 
 /// What this program writes, and the newest that it can read.
 const FORMAT: u32 = 1;
@@ -102,7 +104,8 @@ impl StateFile {
             }
         };
         Ok(StateFile {
-            path: path.to_owned(),
+            // A link stays one: what it leads to is written.
+            path: fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()),
             is_sound: false,
             is_frozen: false,
             _lock: lock,
@@ -176,7 +179,11 @@ impl StateFile {
             return Err(io::Error::other(why));
         }
         let next = beside(&self.path, "next");
-        let mut file = private().truncate(true).open(&next)?;
+        // A link there would lead elsewhere, and what was left there may be for others to read.
+        let mut options = private();
+        let options = options.truncate(true).custom_flags(nix::libc::O_NOFOLLOW);
+        let mut file = options.open(&next)?;
+        file.set_permissions(fs::Permissions::from_mode(0o600))?;
         file.write_all(&serde_json::to_vec(saved)?)?;
         file.sync_all()?;
         drop(file);
@@ -213,13 +220,11 @@ enum Unusable {
 
 fn read(path: &Path) -> Result<Saved, Unusable> {
     let because = |why: String| Err(Unusable::Because(why));
-    let mut text = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(LONGEST).read_to_end(&mut text));
-    match read {
-        Ok(_) => {}
+    let text = match files::read(path, LONGEST) {
+        Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(Unusable::Absent),
         Err(error) => return because(error.to_string()),
-    }
+    };
     // A newer form may have anything else in it.
     #[derive(Deserialize)]
     struct Form {
@@ -229,7 +234,7 @@ fn read(path: &Path) -> Result<Saved, Unusable> {
         Ok(Form { format: FORMAT }) => {}
         Ok(Form { format }) => {
             return because(format!(
-                "found format {format}, which a newer Greylag has written; this one reads {FORMAT}"
+                "found format {format}, as other versions of Greylag write; this one reads {FORMAT}"
             ));
         }
         Err(error) => return because(place_of(&error)),

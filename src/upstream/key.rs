@@ -3,14 +3,13 @@
 //! In: the file's path. Out: the field that is sent, as of now: the file is looked at whenever a request is sent, and read anew
 //! when it has changed. The key is in no message and no debug output.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use greylag_filters::rules::engine::bearer;
 use http::HeaderValue;
 
-use crate::files::{Fault, Made};
+use crate::files::{self, Fault, Made};
 
 /// A key that is kept in a file.
 #[derive(Debug)]
@@ -62,11 +61,9 @@ impl ApiKey {
 
     fn read(&self) -> Result<HeaderValue, Fault> {
         let wrong = |what: String| Fault(format!("{}: {what}", self.file.display()));
-        let found = fs::metadata(&self.file).map_err(|error| wrong(error.to_string()))?;
-        if found.len() > Self::LONGEST {
-            return Err(wrong(format!("longer than {} bytes", Self::LONGEST)));
-        }
-        let content = fs::read_to_string(&self.file).map_err(|error| wrong(error.to_string()))?;
+        let content = files::read(&self.file, Self::LONGEST);
+        let content = content.map_err(|error| wrong(error.to_string()))?;
+        let content = String::from_utf8(content).map_err(|_| wrong("is no UTF-8 text".into()))?;
         bearer(&content).ok_or_else(|| wrong("holds no key that a header can have".into()))
     }
 }

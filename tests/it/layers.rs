@@ -8,6 +8,7 @@ use greylag_sim::Load;
 use serde_json::{Value, json};
 
 use crate::admin::{JSON, get, put};
+use crate::certs::Authority;
 use crate::harness::{DEADLINE, Greylag, sim};
 use crate::talk::comes_true;
 
@@ -382,4 +383,35 @@ fn an_overlay_ends_by_itself() {
         (&last["author"], &last["version"]),
         (&json!("greylag"), &json!(3))
     );
+}
+
+#[test]
+fn a_file_that_rules_name_may_come_later_than_they_do() {
+    let pod = Pod::new();
+    let authorities = pod.path().join("ca.pem");
+    let authority = Authority::new();
+    let with_tls = |weight| {
+        let mut rules = rules(weight);
+        rules["engines"]["candidate"]["url"] = json!("https://127.0.0.1:9");
+        rules["engines"]["candidate"]["tls"] = json!({ "ca": authorities });
+        rules
+    };
+    pod.write(&config(&pod, "pass_through", &with_tls(FILE)));
+    let greylag = Greylag::of_file(&pod.file()).unwrap();
+    assert_eq!(in_force(&greylag), (None, false));
+    let problems = || get(greylag.app().admin, "/v1/status").json()["file"]["problems"].clone();
+    assert!(
+        problems()[0].as_str().unwrap().contains("ca.pem"),
+        "{}",
+        problems()
+    );
+    // It is tried again by itself, though nothing of the file has changed.
+    read_again(&greylag);
+    std::fs::copy(authority.file(), &authorities).unwrap();
+    assert!(comes_true(|| in_force(&greylag) == (Some(FILE), false)));
+    assert_eq!(problems(), json!([]));
+    greylag.stop();
+    std::fs::remove_file(&authorities).unwrap();
+    pod.write(&config(&pod, "exit", &with_tls(FILE)));
+    assert!(Greylag::of_file(&pod.file()).is_err());
 }

@@ -115,7 +115,7 @@ fn a_state_file_that_cannot_be_used_is_kept_and_the_one_before_counts() {
     check(
         "newer",
         r#"{"format":2,"version":9,"new":true}"#,
-        "found format 2, which a newer Greylag has written",
+        "found format 2, as other versions of Greylag write",
     );
     check(
         "strange",

@@ -111,7 +111,10 @@ fn events_are_lines_of_json_for_programs() {
     assert_eq!(out.lines().count(), events.len() - 1, "{out}");
     let (code, _, err) = ctl(&admin, &["events", "--after", "nonsense"]);
     assert_eq!(code, Some(65), "{err}");
-    assert!(err.contains("after: found \"nonsense\""), "{err}");
+    assert!(
+        err.contains("after, or Last-Event-ID: found \"nonsense\""),
+        "{err}"
+    );
 }
 
 #[test]
