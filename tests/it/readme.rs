@@ -15,11 +15,17 @@ fn the_configuration_in_the_readme_can_be_used() {
     for sample in samples {
         let config =
             Config::read(sample, "README.md").unwrap_or_else(|fault| panic!("{fault}\n{sample}"));
-        // The line that moves traffic half and half finds what it replaces.
-        let rules = serde_json::to_string(&config.rules).unwrap();
-        for weight in ["\"stable\":90", "\"candidate\":10"] {
-            assert!(readme.contains(weight), "README.md: found no {weight}");
-            assert!(rules.contains(weight), "found no {weight} in {rules}");
+        // The lines that move traffic half and half, and back, name the split and its engines.
+        let split = &config.rules.splits[0];
+        let name = split.name.as_str();
+        let (stable, candidate) = ("stable", "candidate");
+        assert!(split.weights.at(stable).is_some() && split.weights.at(candidate).is_some());
+        for line in [
+            format!("ctl split {name} {stable}=50 {candidate}=50"),
+            format!("ctl lift weights:{name}"),
+            format!("/v1/splits/{name}/weights"),
+        ] {
+            assert!(readme.contains(&line), "README.md: found no {line:?}");
         }
     }
 }

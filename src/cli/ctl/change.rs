@@ -69,7 +69,7 @@ fn tag(text: &str) -> Result<HeaderValue, String> {
     HeaderValue::try_from(whole).map_err(|_| "a tag is ASCII text on one line".to_owned())
 }
 
-/// Asks for a change on these terms. `undo` is how it is undone, for people.
+/// Asks for a change on these terms. Whatever it was, the version before it can be restored, and people are told so.
 ///
 /// # Errors
 /// Why it was not made; or that it was made, and not seen in force in time.
@@ -78,7 +78,6 @@ pub async fn make(
     ask: Ask,
     terms: &Terms,
     until: Option<&str>,
-    undo: Option<&str>,
 ) -> Result<Said, Failure> {
     let ask = ask
         .query("dry_run", terms.dry_run.then_some("true"))
@@ -90,8 +89,11 @@ pub async fn make(
     let version = changed.get("version").and_then(Value::as_u64);
     let version = version.ok_or_else(|| Failure::odd(api, "it names no version of the rules"))?;
     let mut text = changes(changed);
-    if let (Some(undo), false) = (undo, terms.dry_run) {
-        text.push_str(&format!("\nundo: greylag ctl {}", plain::line(undo)));
+    if !terms.dry_run {
+        let before = version.saturating_sub(1);
+        text.push_str(&format!(
+            "\nundo, with the same options: ctl restore {before}"
+        ));
     }
     let made = heard.said(text);
     let Some(patience) = terms.wait else {

@@ -58,7 +58,7 @@ pub async fn version(api: &Api, version: u64) -> Result<Said, Failure> {
 pub async fn restore(api: &Api, version: u64, terms: &Terms) -> Result<Said, Failure> {
     let ask = Ask::new(Method::POST, "/v1/history");
     let ask = ask.step(&version.to_string()).step("restore");
-    change::make(api, ask, terms, None, None).await
+    change::make(api, ask, terms, None).await
 }
 
 /// Who published a version, when, what and why.

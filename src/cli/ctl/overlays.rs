@@ -25,7 +25,7 @@ pub async fn show(api: &Api) -> Result<Said, Failure> {
 /// Why not.
 pub async fn lift(api: &Api, id: &str, terms: &Terms) -> Result<Said, Failure> {
     let ask = Ask::new(Method::DELETE, "/v1/overlays").step(id);
-    change::make(api, ask, terms, None, None).await
+    change::make(api, ask, terms, None).await
 }
 
 /// Overlays as columns.

@@ -36,7 +36,7 @@ pub async fn get(api: &Api, in_force: bool) -> Result<Said, Failure> {
 /// Why it was not replaced.
 pub async fn put(api: &Api, json: &str, terms: &Terms) -> Result<Said, Failure> {
     let ask = Ask::put("/v1/rules", json.to_owned());
-    change::make(api, ask, terms, None, None).await
+    change::make(api, ask, terms, None).await
 }
 
 /// Rules in JSON as YAML, in the order in which they are written; of a Greylag whose rules have keys that are not known here, as JSON.

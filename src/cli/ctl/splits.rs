@@ -99,9 +99,8 @@ async fn lay(
     terms: &OverlayTerms,
 ) -> Result<Said, Failure> {
     let ask = Ask::put("/v1/splits", body).step(name).step(what);
-    let undo = format!("lift {what}:{name}");
     let until = terms.until.as_deref();
-    change::make(api, ask, &terms.terms, until, Some(&undo)).await
+    change::make(api, ask, &terms.terms, until).await
 }
 
 /// Splits as columns, a row for each of their engines.

@@ -45,8 +45,7 @@ fn a_change_that_was_made_and_not_seen_is_told_with_how_it_is_undone() {
     let (late, seen) = (changing(1), changing(2));
     let (code, out, err) = force(&[&late], &[]);
     assert_eq!(code, Some(75), "{err}");
-    let expected =
-        "version 2 is in force, hash bb\n  rules.a: 1 -> 2\nundo: greylag ctl lift force:default\n";
+    let expected = "version 2 is in force, hash bb\n  rules.a: 1 -> 2\nundo, with the same options: ctl restore 1\n";
     assert_eq!(out, expected);
     let name = format!("http://{}", late.address);
     assert!(
@@ -58,7 +57,7 @@ fn a_change_that_was_made_and_not_seen_is_told_with_how_it_is_undone() {
     // Of several, all have made it.
     let (code, out, err) = force(&[&late, &seen], &[]);
     assert_eq!(code, Some(75), "{err}");
-    assert_eq!(out.matches("undo: ").count(), 2, "{out}");
+    assert_eq!(out.matches("undo, ").count(), 2, "{out}");
     assert!(!err.contains("done at"), "{err}");
 
     let (code, out, _) = force(&[&late], &["--json"]);
