@@ -67,6 +67,11 @@ async fn it_answers_once_nothing_is_under_way_and_serves_meanwhile() {
     );
     assert_eq!(readyz(observe).await, 503);
     assert!(!first.is_finished() && !second.is_finished());
+    let mut admin = Client::to(greylag.app().admin).await;
+    admin
+        .send("GET /v1/status HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        .await;
+    assert_eq!(admin.answer().await.json()["ready"], false);
     // The late one's record follows its answer.
     let in_flight = || (greylag.app().shared.telemetry.in_flight() == 1).then_some(());
     eventually("one exchange", in_flight).await;
