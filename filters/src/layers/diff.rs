@@ -53,11 +53,6 @@ impl Diff {
         diff
     }
 
-    /// Whether nothing has.
-    pub fn is_empty(&self) -> bool {
-        self.changes.is_empty() && !self.reordered
-    }
-
     fn enter(&mut self, path: String, before: Value, after: Value) {
         match (before, after) {
             (before, after) if before == after => {}
