@@ -23,6 +23,7 @@ pub mod rules;
 pub mod site;
 pub mod splits;
 pub mod status;
+pub mod step;
 pub mod tokens;
 pub mod who;
 

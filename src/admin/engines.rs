@@ -5,8 +5,7 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::response::IntoResponse;
 use axum::routing::get;
 use greylag_filters::rules::engine::Kind;
@@ -16,6 +15,7 @@ use serde::Serialize;
 use super::operation::Operation;
 use super::problem::{Code, Problem, start};
 use super::query::{self, Pairs};
+use super::step::Step;
 use crate::relay::Shared;
 use crate::side::Sides;
 use crate::snapshot::Snapshot;
@@ -44,11 +44,10 @@ async fn list(
 
 async fn one(
     State(sides): State<Sides>,
-    name: Result<Path<String>, PathRejection>,
+    Step(name): Step,
     Query(pairs): Query<Pairs>,
 ) -> Result<impl IntoResponse, Problem> {
     let [] = query::take(pairs, [])?;
-    let name = name.map_or(String::new(), |Path(name)| name);
     let snapshot = sides.shared.store.current();
     match entries(&sides.shared, &snapshot).find(|engine| engine.name == name) {
         Some(engine) => Ok(Json(engine).into_response()),

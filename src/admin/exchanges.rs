@@ -4,8 +4,7 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::IntoResponse;
 use axum::routing::get;
@@ -15,6 +14,7 @@ use schemars::JsonSchema;
 use super::operation::Operation;
 use super::problem::{Code, Problem, start};
 use super::query::{self, Pairs, Param, ParamKind};
+use super::step::Step;
 use crate::record::Record;
 use crate::side::Sides;
 use crate::telemetry::line;
@@ -99,12 +99,10 @@ const JSON: [(HeaderName, HeaderValue); 1] = [(
 // The newest of that id, since callers choose ids and may repeat them.
 async fn one(
     State(sides): State<Sides>,
-    id: Result<Path<String>, PathRejection>,
+    Step(id): Step,
     Query(pairs): Query<Pairs>,
 ) -> Result<impl IntoResponse, Problem> {
     let [] = query::take(pairs, [])?;
-    let Path(id) =
-        id.map_err(|_| Problem::new(Code::NotFound, "an id is UTF-8 text, and this one is not"))?;
     let found = sides
         .shared
         .telemetry

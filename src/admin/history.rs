@@ -1,8 +1,7 @@
 //! `/v1/history`: what was in force before, who changed it and why; and how it is put in force again.
 
 use axum::Json;
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::http::{HeaderMap, Method};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
@@ -16,6 +15,7 @@ use super::operation::Operation;
 use super::overlays;
 use super::problem::{Code, Problem, start};
 use super::query::{self, Pairs, Param, ParamKind};
+use super::step::Step;
 use super::who::Who;
 use crate::side::Sides;
 use crate::store::history::MOST;
@@ -120,11 +120,11 @@ async fn list(
 
 async fn one(
     State(sides): State<Sides>,
-    version: Result<Path<String>, PathRejection>,
+    Step(version): Step,
     Query(pairs): Query<Pairs>,
 ) -> Result<impl IntoResponse, Problem> {
     let [] = query::take(pairs, [])?;
-    let version = read(version)?;
+    let version = read(&version)?;
     match sides.shared.store.version(version) {
         Some(entry) => Ok(Json(Whole::of(&entry)).into_response()),
         None => Err(Problem::new(
@@ -137,18 +137,17 @@ async fn one(
 async fn restore(
     State(sides): State<Sides>,
     who: Who,
-    version: Result<Path<String>, PathRejection>,
+    Step(version): Step,
     Query(pairs): Query<Pairs>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let terms = Terms::take(&sides, pairs, &headers)?;
-    change::make(&sides, &who, terms, Wish::Restore(read(version)?)).await
+    change::make(&sides, &who, terms, Wish::Restore(read(&version)?)).await
 }
 
-fn read(version: Result<Path<String>, PathRejection>) -> Result<u64, Problem> {
-    let version = version.map_or(String::new(), |Path(version)| version);
+fn read(version: &str) -> Result<u64, Problem> {
     version.parse().map_err(|_| {
-        let found = start(&version);
+        let found = start(version);
         Problem::new(
             Code::NotFound,
             format!("found {found:?}, where a version is a whole number"),

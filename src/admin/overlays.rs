@@ -1,8 +1,7 @@
 //! `/v1/overlays`: what lies on the base, and how it is lifted.
 
 use axum::Json;
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::http::{HeaderMap, Method};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get};
@@ -14,6 +13,7 @@ use super::change::{self, Changed, Terms};
 use super::operation::Operation;
 use super::problem::{Code, Problem, start};
 use super::query::{self, Pairs};
+use super::step::Step;
 use super::who::Who;
 use crate::side::Sides;
 use crate::store::Wish;
@@ -78,11 +78,11 @@ async fn list(
 
 async fn one(
     State(sides): State<Sides>,
-    id: Result<Path<String>, PathRejection>,
+    Step(id): Step,
     Query(pairs): Query<Pairs>,
 ) -> Result<impl IntoResponse, Problem> {
     let [] = query::take(pairs, [])?;
-    let id = read(id)?;
+    let id = OverlayId::read(&id);
     let snapshot = sides.shared.store.current();
     match snapshot.layers.overlay(&id) {
         Some(overlay) => {
@@ -102,16 +102,10 @@ async fn one(
 async fn lift(
     State(sides): State<Sides>,
     who: Who,
-    id: Result<Path<String>, PathRejection>,
+    Step(id): Step,
     Query(pairs): Query<Pairs>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let terms = Terms::take(&sides, pairs, &headers)?;
-    change::make(&sides, &who, terms, Wish::Lift(read(id)?)).await
-}
-
-fn read(id: Result<Path<String>, PathRejection>) -> Result<OverlayId, Problem> {
-    let Path(id) =
-        id.map_err(|_| Problem::new(Code::NotFound, "an id is UTF-8 text, and this one is not"))?;
-    Ok(OverlayId::read(&id))
+    change::make(&sides, &who, terms, Wish::Lift(OverlayId::read(&id))).await
 }

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::rejection::{BytesRejection, PathRejection};
-use axum::extract::{Path, Query, State};
+use axum::extract::rejection::BytesRejection;
+use axum::extract::{Query, State};
 use axum::http::{HeaderMap, Method};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, put};
@@ -22,6 +22,7 @@ use super::change::{self, Changed, Terms};
 use super::operation::Operation;
 use super::problem::{Code, Problem, start};
 use super::query::{self, Pairs};
+use super::step::Step;
 use super::who::Who;
 use crate::side::Sides;
 use crate::snapshot::Snapshot;
@@ -158,37 +159,37 @@ async fn list(
 
 async fn one(
     State(sides): State<Sides>,
-    name: Named,
+    Step(name): Step,
     Query(pairs): Query<Pairs>,
 ) -> Result<impl IntoResponse, Problem> {
     let [] = query::take(pairs, [])?;
     let snapshot = sides.shared.store.current();
-    let split = Split::of(&snapshot, find(&snapshot, name)?);
+    let split = Split::of(&snapshot, find(&snapshot, &name)?);
     Ok((change::about(&sides.shared.store, &snapshot), Json(split)))
 }
 
 async fn weights(
     State(sides): State<Sides>,
-    name: Named,
+    Step(name): Step,
     Query(pairs): Query<Pairs>,
 ) -> Result<impl IntoResponse, Problem> {
     let [] = query::take(pairs, [])?;
     let snapshot = sides.shared.store.current();
-    let weights = find(&snapshot, name)?.weights.clone();
+    let weights = find(&snapshot, &name)?.weights.clone();
     Ok((change::about(&sides.shared.store, &snapshot), Json(weights)))
 }
 
 async fn move_split(
     State(sides): State<Sides>,
     who: Who,
-    name: Named,
+    Step(name): Step,
     Query(pairs): Query<Pairs>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Result<Response, Problem> {
     let terms = Terms::of_overlay(&sides, pairs, &headers)?;
     let weights = change::wanted(&sides, &terms, &headers, body)?;
-    let split = find(&sides.shared.store.current(), name)?.name.clone();
+    let split = find(&sides.shared.store.current(), &name)?.name.clone();
     let until = terms.until;
     let wish = Wish::Overlay(Change::Weights(Weights { split, weights }), until);
     change::make(&sides, &who, terms, wish).await
@@ -196,19 +197,19 @@ async fn move_split(
 
 async fn force(
     State(sides): State<Sides>,
-    name: Named,
+    Step(name): Step,
     Query(pairs): Query<Pairs>,
 ) -> Result<impl IntoResponse, Problem> {
     let [] = query::take(pairs, [])?;
     let snapshot = sides.shared.store.current();
-    let on = switchable(find(&snapshot, name)?)?.on;
+    let on = switchable(find(&snapshot, &name)?)?.on;
     Ok((change::about(&sides.shared.store, &snapshot), Json(on)))
 }
 
 async fn switch(
     State(sides): State<Sides>,
     who: Who,
-    name: Named,
+    Step(name): Step,
     Query(pairs): Query<Pairs>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
@@ -216,7 +217,7 @@ async fn switch(
     let terms = Terms::of_overlay(&sides, pairs, &headers)?;
     let on = change::wanted(&sides, &terms, &headers, body)?;
     let snapshot = sides.shared.store.current();
-    let rule = find(&snapshot, name)?;
+    let rule = find(&snapshot, &name)?;
     switchable(rule)?;
     let split = rule.name.clone();
     let until = terms.until;
@@ -224,15 +225,12 @@ async fn switch(
     change::make(&sides, &who, terms, wish).await
 }
 
-type Named = Result<Path<String>, PathRejection>;
-
-fn find(snapshot: &Snapshot, name: Named) -> Result<&split::Rule, Problem> {
-    let name = name.map_or(String::new(), |Path(name)| name);
+fn find<'a>(snapshot: &'a Snapshot, name: &str) -> Result<&'a split::Rule, Problem> {
     let splits = &snapshot.rules.written().splits;
     let found = splits.iter().find(|split| split.name.as_str() == name);
     found.ok_or_else(|| {
         let names: Vec<&str> = splits.iter().map(|split| split.name.as_str()).collect();
-        let (name, names) = (start(&name), names.join(", "));
+        let (name, names) = (start(name), names.join(", "));
         Problem::new(
             Code::NotFound,
             format!("found {name:?}; the rules have these splits: {names}"),
